@@ -17,14 +17,12 @@ import (
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func objectOf(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Must(yaml.YAMLToJSON([]byte(text)))(t)
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(data); err != nil {
 		t.Fatalf("%v in %s", err, text)
@@ -153,9 +151,7 @@ func TestWhatIsScaledIsAcceptedAsTheManifestHasIt(t *testing.T) {
 	accepted := func(live *unstructured.Unstructured) string {
 		return digest.Hasher{}.AppliedHash(withoutScale(live, manifest), manifest.Object, nil)
 	}
-	if accepted(scaled) != accepted(manifest) {
-		t.Error("scaling is drift")
-	}
+	check.SameNamed(t, "scaling is drift", accepted(manifest), accepted(scaled))
 	if !strings.EqualFold(fmt.Sprint(before), fmt.Sprint(scaled)) {
 		t.Error("the object was changed")
 	}
@@ -211,9 +207,7 @@ func TestAnObjectThatChangesEverySecondIsReadLessAndLessOften(t *testing.T) {
 	if len(looks) < driftCheckLimits.Burst+5 || len(looks) > 22 {
 		t.Errorf("%d looks in an hour, at %v", len(looks), looks)
 	}
-	if last := looks[len(looks)-1] - looks[len(looks)-2]; last != driftCheckLimits.Limit {
-		t.Errorf("at the end it is looked at every %s", last)
-	}
+	check.SameNamed(t, "at the end it is looked at every", driftCheckLimits.Limit, looks[len(looks)-1]-looks[len(looks)-2])
 }
 
 func TestARefusedReadIsAllowedAfterThePause(t *testing.T) {
@@ -288,9 +282,7 @@ func TestWhatAPUTCarriesOverIsKnownOfMostObjects(t *testing.T) {
 		"too much":                                      {map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "secrets": []any{map[string]any{"name": strings.Repeat("a", maxCarried)}}}, ""},
 		"of another shape":                              {map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "spec": "none"}, ""},
 	} {
-		if got := carriedOf(&unstructured.Unstructured{Object: tc.live}); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
+		check.SameNamed(t, name, tc.want, carriedOf(&unstructured.Unstructured{Object: tc.live}))
 	}
 }
 
@@ -309,8 +301,6 @@ func TestAnOverrideReclaimsWhatOneOffManagersHaveSet(t *testing.T) {
 		live := objectOf(t, "apiVersion: v1\nkind: Thing\n"+managers(tt.owned)+"}")
 		desired := &plan.Desired{Manifest: live}
 		desired.Policies.Update = tt.policy
-		if got := reclaims(live, desired); got != tt.want {
-			t.Errorf("%s, %s: got %t", tt.policy, tt.owned, got)
-		}
+		check.SameNamed(t, string(tt.policy)+", "+tt.owned, tt.want, reclaims(live, desired))
 	}
 }

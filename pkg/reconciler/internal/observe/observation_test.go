@@ -8,12 +8,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 const ref = "example.com/Shop/shop/main/uid"
@@ -95,12 +95,8 @@ func TestOwnershipLabelsAndAnnotationsAreRead(t *testing.T) {
 			}
 			live := parse(t, tc.live)
 			untouched := live.DeepCopy()
-			if diff := cmp.Diff(tc.want, observer.ObservationOf(t.Context(), live, d).Ownership); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(untouched, live); diff != "" {
-				t.Errorf("the object was changed:\n%s", diff)
-			}
+			check.Equal(t, tc.want, observer.ObservationOf(t.Context(), live, d).Ownership)
+			check.EqualNamed(t, "the object was changed", untouched, live)
 		})
 	}
 }
@@ -148,12 +144,8 @@ func TestHowFarAJobHasComeThatHasATimeToLive(t *testing.T) {
 	} {
 		live := parse(t, tc.live)
 		always := &plan.Desired{Manifest: live, Policies: policy.Set{ReadyWhen: "true"}}
-		if got := observer.ObservationOf(t.Context(), live, always).Finish; got != tc.want {
-			t.Errorf("%s: got %d, want %d", name, got, tc.want)
-		}
-		if got := observer.Reduce(live).Finish; got != tc.want {
-			t.Errorf("%s, in a watch: got %d, want %d", name, got, tc.want)
-		}
+		check.SameNamed(t, name, tc.want, observer.ObservationOf(t.Context(), live, always).Finish)
+		check.SameNamed(t, name+", in a watch", tc.want, observer.Reduce(live).Finish)
 	}
 }
 
@@ -164,7 +156,5 @@ func TestASentenceIsOneLineOfBoundedLength(t *testing.T) {
 			t.Errorf("%.20q: got %q", text, got)
 		}
 	}
-	if got := observe.Sentence("two\n\tlines  here"); got != "two lines here" {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "two lines here", observe.Sentence("two\n\tlines  here"))
 }

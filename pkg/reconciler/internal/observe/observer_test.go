@@ -20,23 +20,15 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
 const reconciler = "corbel.example.com"
 
-// check ends a test that has an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func targetOn(t *testing.T, config *rest.Config) cluster.Target {
 	t.Helper()
-	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
-	check(t, err)
+	target := check.Must(cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -52,7 +44,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatalf("%v in %s", err, text)
 	}
 	object := &unstructured.Unstructured{}
-	check(t, object.UnmarshalJSON(content))
+	check.NoError(t, object.UnmarshalJSON(content))
 	return object
 }
 
@@ -64,8 +56,7 @@ func keyOf(object *unstructured.Unstructured) plan.Key {
 // batch observes one object.
 func batch(t *testing.T, observer *observe.Observer, request observe.Request) plan.Observation {
 	t.Helper()
-	observed, err := observer.Observe(t.Context(), []observe.Request{request})
-	check(t, err)
+	observed := check.Must(observer.Observe(t.Context(), []observe.Request{request}))(t)
 	observation, ok := observed[request.Key]
 	if !ok {
 		t.Fatalf("%s is missing in %v", request.Key, observed)
