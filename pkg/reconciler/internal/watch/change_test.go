@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestEveryKindOfChangeNotifiesTheOwnersThatItConcerns(t *testing.T) {
@@ -133,9 +133,7 @@ func TestAChangeNamesItsOwnerIfTheObjectEverHadTheAnnotation(t *testing.T) {
 		for _, change := range difference(plan.Key{Name: "pod"}, tc.old, tc.live, "") {
 			got[change.Owner] = change.NamesOwner
 		}
-		if d := gocmp.Diff(tc.want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
+		check.EqualNamed(t, name, tc.want, got)
 	}
 }
 
@@ -203,9 +201,7 @@ func TestHowAnObjectHadEndedThatAWatchSawGo(t *testing.T) {
 					advance(2 * time.Second)
 				}
 				advance(time.Minute)
-				if got := b.store.Ending(inShop, "pod", test.uid); got != test.want {
-					t.Errorf("got %d, want %d", got, test.want)
-				}
+				check.Same(t, test.want, b.store.Ending(inShop, "pod", test.uid))
 			})
 		})
 	}

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestMain(m *testing.M) {
@@ -108,9 +108,7 @@ func (b *bed) keep(owner string, places ...Place) {
 // expect checks the notifications.
 func (b *bed) expect(what string, want ...string) {
 	b.Helper()
-	if d := gocmp.Diff(want, b.notified.drain()); d != "" {
-		b.Errorf("%s: notified (-want +got):\n%s", what, d)
-	}
+	check.EqualNamed(b, what+": notified", want, b.notified.drain())
 }
 
 // sees checks the content of a record.
@@ -136,9 +134,7 @@ func (b *bed) misses(place Place, name string, watched bool) {
 func (b *bed) asked(what string, want ...string) {
 	b.Helper()
 	synctest.Wait()
-	if d := gocmp.Diff(want, b.server.asked()); d != "" {
-		b.Errorf("%s: requests (-want +got):\n%s", what, d)
-	}
+	check.EqualNamed(b, what+": requests", want, b.server.asked())
 }
 
 // sizes count what a store holds.

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAListKeepsAnswersThatAreNewer(t *testing.T) {
@@ -172,9 +172,7 @@ func TestARecordHoldsTheWholeObservation(t *testing.T) {
 		Status: plan.Status{Readiness: plan.Failed, Message: "broken"}, Carried: `{"spec":{"replicas":3}}`,
 	}
 	for _, o := range []plan.Observation{full, {Existence: plan.Present, UID: "uid"}} {
-		if d := cmp.Diff(o, recordOf(o).observation()); d != "" {
-			t.Errorf("(-want +got):\n%s", d)
-		}
+		check.Equal(t, o, recordOf(o).observation())
 	}
 	fields := reflect.ValueOf(full)
 	for i := range fields.NumField() {

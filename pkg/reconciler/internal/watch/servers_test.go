@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestServersThatCannotStreamListsAreAskedForLists(t *testing.T) {
@@ -114,9 +116,7 @@ func TestWaitReturnsWhereItIsOfNoUse(t *testing.T) {
 		defer cancel()
 		b.store.Keep("a", []Place{inShop})
 		b.store.Wait(ctx, []Place{inShop})
-		if waited := time.Since(started); waited != 3*time.Second {
-			t.Errorf("waited %s", waited)
-		}
+		check.SameNamed(t, "waited", 3*time.Second, time.Since(started))
 		go b.store.Wait(b.Context(), []Place{inShop})
 		synctest.Wait()
 		b.store.Close() // ends the wait
