@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -47,9 +48,7 @@ func TestAChangeFromReplaceToApplyLeavesNothingBehind(t *testing.T) {
 		}
 		b.requests()
 		b.must(step(verb, d, migrated))
-		if got := methods(b.requests()); got != "PATCH" {
-			t.Errorf("%s: after the migration the requests were %s", verb, got)
-		}
+		check.SameNamed(t, string(verb)+": after the migration the requests were", "PATCH", methods(b.requests()))
 	}
 }
 
@@ -150,19 +149,13 @@ func TestAnApplySurvivesTheRemovalOfAVersionThatManagersUsed(t *testing.T) {
 			continue
 		}
 		live := b.live(d)
-		if got := fmt.Sprint(live.Object["spec"]); got != "map[a:2 b:1 theirs:1]" {
-			t.Errorf("%s: got %s", verb, got)
-		}
+		check.SameNamed(t, string(verb), "map[a:2 b:1 theirs:1]", fmt.Sprint(live.Object["spec"]))
 		for _, entry := range live.GetManagedFields() {
-			if entry.APIVersion != "apply.example.com/v1" {
-				t.Errorf("%s: the entry of %s is of %s", verb, entry.Manager, entry.APIVersion)
-			}
+			check.SameNamed(t, string(verb)+": the entry of "+entry.Manager+" is of", "apply.example.com/v1", entry.APIVersion)
 		}
 		b.requests()
 		b.must(step(verb, d, b.observe(d)))
-		if got := methods(b.requests()); got != "GET, PATCH" {
-			t.Errorf("%s: the requests at rest were %s", verb, got)
-		}
+		check.SameNamed(t, string(verb)+": the requests at rest were", "GET, PATCH", methods(b.requests()))
 	}
 }
 

@@ -24,19 +24,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
-
-// check ends a test that has an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 const (
 	reconciler = "corbel.example.com"
@@ -63,8 +56,7 @@ func benchOn(t *testing.T, config *rest.Config) *bench {
 	t.Helper()
 	b := &bench{t: t, gate: &wire.Gate{}}
 	config.Wrap(b.gate.Wrap)
-	target, err := cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second})
-	check(t, err)
+	target := check.Must(cluster.New(config, cluster.Options{RequestTimeout: 5 * time.Second}))(t)
 	t.Cleanup(target.Close)
 	b.target = target
 	b.observer = observe.New(target, observe.Options{Name: reconciler, FieldOwner: "corbel", Parallelism: 8})
@@ -90,7 +82,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatalf("%v in %s", err, text)
 	}
 	object := &unstructured.Unstructured{}
-	check(t, object.UnmarshalJSON(content))
+	check.NoError(t, object.UnmarshalJSON(content))
 	return object
 }
 
@@ -156,33 +148,25 @@ func (b *bench) must(s plan.Step) plan.Observation {
 // observe reads an object.
 func (b *bench) observe(d *plan.Desired) plan.Observation {
 	b.t.Helper()
-	observed, err := b.observer.Observe(b.t.Context(), []observe.Request{{Key: d.Key, Version: d.Version, Desired: d}})
-	check(b.t, err)
+	observed := check.Must(b.observer.Observe(b.t.Context(), []observe.Request{{Key: d.Key, Version: d.Version, Desired: d}}))(b.t)
 	return observed[d.Key]
 }
 
 func (b *bench) resource(d *plan.Desired) cluster.Resource {
 	b.t.Helper()
-	resource, err := b.target.Types().Resolve(b.t.Context(), d.Key.GroupKind().WithVersion(d.Version))
-	check(b.t, err)
-	return resource
+	return check.Must(b.target.Types().Resolve(b.t.Context(), d.Key.GroupKind().WithVersion(d.Version)))(b.t)
 }
 
 func (b *bench) live(d *plan.Desired) *unstructured.Unstructured {
 	b.t.Helper()
-	object, err := b.target.Objects().Get(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name)
-	check(b.t, err)
-	return object
+	return check.Must(b.target.Objects().Get(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name))(b.t)
 }
 
 // otherClient patches the object as another field manager.
 func (b *bench) otherClient(d *plan.Desired, patch string) *unstructured.Unstructured {
 	b.t.Helper()
-	content, err := yaml.YAMLToJSON([]byte(patch))
-	check(b.t, err)
-	object, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "other-client")
-	check(b.t, err)
-	return object
+	content := check.Must(yaml.YAMLToJSON([]byte(patch)))(b.t)
+	return check.Must(b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, types.MergePatchType, content, "other-client"))(b.t)
 }
 
 // namespace creates a namespace of the test's own.
@@ -197,11 +181,8 @@ func (b *bench) namespace() string {
 func (b *bench) create(text string) *unstructured.Unstructured {
 	b.t.Helper()
 	object := parse(b.t, text)
-	resource, err := b.target.Types().Resolve(b.t.Context(), object.GroupVersionKind())
-	check(b.t, err)
-	created, err := b.target.Objects().Create(b.t.Context(), resource, object, "other-client")
-	check(b.t, err)
-	return created
+	resource := check.Must(b.target.Types().Resolve(b.t.Context(), object.GroupVersionKind()))(b.t)
+	return check.Must(b.target.Objects().Create(b.t.Context(), resource, object, "other-client"))(b.t)
 }
 
 // eventually polls until the condition holds.
@@ -300,9 +281,7 @@ func TestAMistakeOfOursFailsOneStepOnly(t *testing.T) {
 	}
 	b.gate.Aim(1, false, func() error { panic("a mistake") })
 	result := b.run(steps[2])
-	if result.Err == nil || !strings.Contains(result.Err.Error(), "internal error of the operator") {
-		t.Errorf("got %v", result.Err)
-	}
+	check.Fails(t, result.Err, "internal error of the operator")
 }
 
 func TestAServerThatDoesNotAnswerIsNotAskedForEachStep(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -38,12 +39,10 @@ func TestAPutOfTheSameManifestChangesNothingAmongControllers(t *testing.T) {
 	eventually(t, "the namespace has its service account", func() bool {
 		return b.observe(b.desired(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: `+namespace+`}}`, "")).Existence == plan.Present
 	})
-	files, err := filepath.Glob("testdata/same/*.yaml")
-	check(t, err)
+	files := check.Must(filepath.Glob("testdata/same/*.yaml"))(t)
 	desired := map[string]*plan.Desired{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		check(t, err)
+		text := check.Must(os.ReadFile(file))(t)
 		manifest, _, _ := strings.Cut(strings.ReplaceAll(string(text), "NAMESPACE", namespace), "\n---\n")
 		manifest = strings.ReplaceAll(manifest, "nodeName: node-0, ", "") // there is a scheduler
 		d := b.desired(manifest, v1alpha1.UpdatePolicyReplace)
@@ -86,10 +85,8 @@ var kindsOfNobody = []string{"Event"}
 // signingRequest is what a CertificateSigningRequest asks for.
 func signingRequest(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "more"}}, key)
-	check(t, err)
+	key := check.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := check.Must(x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "more"}}, key))(t)
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
@@ -108,8 +105,7 @@ func TestADriftedObjectOfEveryBuiltInKindIsRepairedWithoutARefusal(t *testing.T)
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-			text, err := os.ReadFile(file)
-			check(t, err)
+			text := check.Must(os.ReadFile(file))(t)
 			parts := separator.Split(strings.NewReplacer("NAMESPACE", namespace, "CSR", request).Replace(string(text)), -1)
 			d := b.desired(parts[0], update)
 			if kinds[d.Key.Kind] = true; slices.Contains([]string{"Namespace", "PersistentVolume", "VolumeAttributesClass"}, d.Key.Kind) {
@@ -147,9 +143,7 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string, sa
 	}
 	before := b.live(d)
 	again, requests := writeAgain(b, d)
-	if again.AppliedHash != created.AppliedHash {
-		b.t.Error("a write of the same manifest changed what it sets")
-	}
+	check.SameNamed(b.t, "a write of the same manifest changed what it sets", created.AppliedHash, again.AppliedHash)
 	if same && d.Policies.Update == v1alpha1.UpdatePolicyReplace {
 		want := "PUT"
 		if strings.HasPrefix(parts[0], "# reads first") {
@@ -175,7 +169,7 @@ func (b *bench) driftAndRepair(d *plan.Desired, parts []string, drift string, sa
 func checkKinds(t *testing.T, b *bench, kinds map[string]bool) {
 	t.Helper()
 	everything, _, err := b.target.Types().Matching(t.Context(), v1alpha1.TypeInfo{Group: "*", Kind: "*"})
-	check(t, err)
+	check.NoError(t, err)
 	for _, resource := range everything {
 		builtIn := !strings.HasSuffix(resource.GVR.Group, ".example.com") && !strings.HasSuffix(resource.GVR.Group, "corbel.run")
 		if builtIn && resource.Can("create") && resource.Can("update") && !kinds[resource.Kind] && !slices.Contains(kindsOfNobody, resource.Kind) {

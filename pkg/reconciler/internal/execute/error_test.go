@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -156,9 +156,7 @@ func TestRefusalsSayWhatIsWrongAndWhatToDo(t *testing.T) {
 			b := benchOn(t, recorder.Config())
 			object := b.desired(`{apiVersion: v1, kind: `+tc.kind+`, metadata: {name: s, namespace: default}, data: {k: aHVudGVyMg==}}`, v1alpha1.UpdatePolicyReplace)
 			failure := b.failure(step(plan.VerbCreate, object, plan.Observation{}))
-			if diff := cmp.Diff("create "+tc.kind+" default/s: "+tc.want, failure.Error()); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "create "+tc.kind+" default/s: "+tc.want, failure.Error())
 		})
 	}
 }
@@ -186,9 +184,7 @@ func TestARefusalSaysThatAValueIsAlreadyAllocated(t *testing.T) {
 		"a dry run":              {plan.VerbDryRun, execute.Invalid, port, true},
 	} {
 		status := &apierrors.StatusError{ErrStatus: metav1.Status{Message: tc.message}}
-		if got := execute.IsAllocationConflict(&execute.Error{Verb: tc.verb, Class: tc.class, Err: status}); got != tc.want {
-			t.Errorf("%s: got %t, want %t", name, got, tc.want)
-		}
+		check.SameNamed(t, name, tc.want, execute.IsAllocationConflict(&execute.Error{Verb: tc.verb, Class: tc.class, Err: status}))
 	}
 	if execute.IsAllocationConflict(errors.New("already")) || execute.IsAllocationConflict(&execute.Error{Verb: plan.VerbCreate, Class: execute.Invalid, Err: errors.New("already")}) {
 		t.Error("an error that is no answer of the server counts")
@@ -263,8 +259,6 @@ func TestARecreationOrphansDependentsIfItsPropagationSaysSo(t *testing.T) {
 		s := step(plan.VerbDelete, d, live)
 		s.Reason = tc.because
 		b.must(s)
-		if got := recorder.Writes()[0].Field("propagationPolicy"); got != tc.want {
-			t.Errorf("%s, %s: sent %s", tc.because, tc.propagation, got)
-		}
+		check.SameNamed(t, string(tc.because)+", "+string(tc.propagation)+": sent", tc.want, recorder.Writes()[0].Field("propagationPolicy"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // What a component in a namespace says is read by the tenants of that namespace.
@@ -44,9 +45,7 @@ func TestObjectsOfOthersInOtherNamespacesAreNotNamed(t *testing.T) {
 			for _, item := range tc.instances {
 				c.addInstance(tc.of, item)
 			}
-			if got := c.describeBlocking(); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
+			check.Same(t, tc.want, c.describeBlocking())
 		})
 	}
 }

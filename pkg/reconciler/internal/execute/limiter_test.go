@@ -6,15 +6,15 @@ package execute
 import (
 	"testing"
 	"time"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestLimiterAdaptsToTheServer(t *testing.T) {
 	l := newLimiter(8)
 	steps := func(n int, took time.Duration) int {
 		for range n {
-			if err := l.acquire(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, l.acquire(t.Context()))
 			l.release(took)
 		}
 		if len(l.slots) != int(l.limit) {
@@ -36,9 +36,7 @@ func TestLimiterAdaptsToTheServer(t *testing.T) {
 		{"only slow ones", 100, time.Minute, 8},
 		{"fast ones again", 100, time.Millisecond, 16},
 	} {
-		if got := steps(tc.n, tc.took); got != tc.want {
-			t.Errorf("%s: limit %d, want %d", tc.what, got, tc.want)
-		}
+		check.SameNamed(t, tc.what+": limit", tc.want, steps(tc.n, tc.took))
 	}
 }
 
@@ -47,16 +45,12 @@ func TestLimiterFallsWhileStepsRun(t *testing.T) {
 	l.limit = 4
 	l.issueSlots()
 	for range 3 {
-		if err := l.acquire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, l.acquire(t.Context()))
 	}
 	for running := 2; running >= 0; running-- {
 		if l.release(slow); int(l.limit) < 4 && len(l.slots) > max(int(l.limit)-running, 0) {
 			t.Errorf("%d slots are free while %d steps run at a limit of %g", len(l.slots), running, l.limit)
 		}
 	}
-	if len(l.slots) != 1 {
-		t.Errorf("%d slots are free at the end", len(l.slots))
-	}
+	check.SameNamed(t, "slots are free at the end", 1, len(l.slots))
 }

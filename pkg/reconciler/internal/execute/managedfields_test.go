@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/owned"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -94,9 +95,7 @@ func TestOnlyEntriesThatCountAsOursAreUnited(t *testing.T) {
 			if err != nil || more.Empty() == tc.more {
 				t.Errorf("got %v, %v", more, err)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, tc.want, got)
 		})
 	}
 	if _, _, err := uniteEntries([]metav1.ManagedFieldsEntry{ours, entry("helm", update, "", "nonsense")}, owner, a.leaves, counts); err == nil {
@@ -137,9 +136,7 @@ func TestEntriesOfVersionsThatAreNotServedAreTranslated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, changed := migrateEntries(tc.entries, to, map[string]bool{"v2": true, "v1": true})
-			if changed != (tc.want != nil) {
-				t.Errorf("changed: %t", changed)
-			}
+			check.SameNamed(t, "changed", tc.want != nil, changed)
 			if diff := cmp.Diff(tc.want, got); changed && diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -152,9 +149,7 @@ func TestOneOffManagersAreDistinguishedFromControllers(t *testing.T) {
 		"kubectl": true, "kubectl-client-side-apply": true, "kubectl-edit": true, "helm": true, "k9s": true, "oc": true, "before-first-apply": true,
 		"helm-controller": false, "kustomize-controller": false, "kube-controller-manager": false, "kubectlish": false, "ocm": false, "": false,
 	} {
-		if got := owned.IsOneOff(manager); got != want {
-			t.Errorf("%s: got %v", manager, got)
-		}
+		check.SameNamed(t, manager, want, owned.IsOneOff(manager))
 	}
 }
 
@@ -216,10 +211,7 @@ func TestWhatExcludesAFieldOfTheManifestIsFound(t *testing.T) {
 			x.find(live.Object, object(t, tc.manifest), nil, segments(tc.field), tc.message)
 			got := strings.Join(x.owned, ", ")
 			if len(x.operations) > 0 {
-				text, err := json.Marshal(x.operations)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := check.Must(json.Marshal(x.operations))(t)
 				got += string(text)
 			}
 			if got != tc.want {
@@ -232,9 +224,7 @@ func TestWhatExcludesAFieldOfTheManifestIsFound(t *testing.T) {
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	content := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, yaml.Unmarshal([]byte(text), &content))
 	return content
 }
 
@@ -269,15 +259,9 @@ func TestAPointerHasTheLiveValue(t *testing.T) {
 			if wantApply == "" {
 				wantApply = tc.put
 			}
-			if diff := cmp.Diff(object(t, tc.put), put); diff != "" {
-				t.Errorf("for a PUT (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(object(t, wantApply), apply); diff != "" {
-				t.Errorf("for an apply (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(object(t, tc.live), live); diff != "" {
-				t.Errorf("the live object was changed:\n%s", diff)
-			}
+			check.EqualNamed(t, "for a PUT", object(t, tc.put), put)
+			check.EqualNamed(t, "for an apply", object(t, wantApply), apply)
+			check.EqualNamed(t, "the live object was changed", object(t, tc.live), live)
 		})
 	}
 }
@@ -288,11 +272,7 @@ func TestOnlyKindsWithABundleHaveAnEmptyBundle(t *testing.T) {
 		`{apiVersion: apiregistration.k8s.io/v1, kind: APIService, spec: {caBundle: ""}}`: true,
 	} {
 		var object map[string]any
-		if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
-			t.Fatal(err)
-		}
-		if got := hasEmptyBundle(object); got != want {
-			t.Errorf("%s: %t", manifest, got)
-		}
+		check.NoError(t, yaml.Unmarshal([]byte(manifest), &object))
+		check.SameNamed(t, manifest, want, hasEmptyBundle(object))
 	}
 }

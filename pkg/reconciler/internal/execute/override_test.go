@@ -16,16 +16,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/observe"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // patchAs patches the object as a field manager.
 func (b *bench) patchAs(manager string, d *plan.Desired, kind types.PatchType, patch string) {
 	b.t.Helper()
-	content, err := yaml.YAMLToJSON([]byte(patch))
-	check(b.t, err)
-	if _, err := b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, kind, content, manager); err != nil {
-		b.t.Fatal(err)
-	}
+	content := check.Must(yaml.YAMLToJSON([]byte(patch)))(b.t)
+	check.NoError(b.t, check.ErrorOf(b.target.Objects().Patch(b.t.Context(), b.resource(d), d.Key.Namespace, d.Key.Name, kind, content, manager)))
 }
 
 // at returns the field of the live object at a path, as text.
@@ -81,9 +79,7 @@ func TestWhatKubectlSetIsTakenOverBeforeItExcludesTheManifest(t *testing.T) {
 		s.Reclaims = s.Reclaims && !tc.watched
 		b.requests()
 		b.must(s)
-		if got := methods(b.requests()); got != tc.requests {
-			t.Errorf("%s: the requests were %s, want %s", name, got, tc.requests)
-		}
+		check.SameNamed(t, name+": the requests were", tc.requests, methods(b.requests()))
 		got := b.at(d, "spec", "template", "spec", "containers", "c", "env", "P")
 		if strings.Contains(got, "edited") || !strings.Contains(got, "metadata.name") || b.at(d, "metadata", "labels", "theirs") != "1" {
 			t.Errorf("%s: env is %s", name, got)
@@ -92,9 +88,7 @@ func TestWhatKubectlSetIsTakenOverBeforeItExcludesTheManifest(t *testing.T) {
 	// Also when another client has created it, and it is adopted.
 	d := b.desired(workload(namespace, unique("d"), "", env), v1alpha1.UpdatePolicySsaOverride)
 	live := parse(t, workload(namespace, d.Key.Name, "", `, env: [{name: P, value: x}]`))
-	if _, err := b.target.Objects().Create(t.Context(), b.resource(d), live, "kubectl-create"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, check.ErrorOf(b.target.Objects().Create(t.Context(), b.resource(d), live, "kubectl-create")))
 	b.must(b.seen(plan.VerbOverride, d, b.observe(d)))
 	// A merge takes nothing, and says which client can end it.
 	d.Policies.Update = v1alpha1.UpdatePolicySsaMerge
@@ -118,21 +112,15 @@ func TestADefaultThatExcludesAFieldOfTheManifestIsReplaced(t *testing.T) {
 		b.requests()
 		d = b.desired(workload(namespace, d.Key.Name, "strategy: {type: Recreate}, ", ""), writes[verb])
 		b.must(b.seen(verb, d, seen))
-		if got := methods(b.requests()); got != "PATCH, GET, PATCH, PATCH, PATCH" {
-			t.Errorf("%s: the requests were %s", verb, got)
-		}
-		if got := b.at(d, "spec", "strategy"); got != "map[type:Recreate]" {
-			t.Errorf("%s: strategy %s", verb, got)
-		}
+		check.SameNamed(t, string(verb)+": the requests were", "PATCH, GET, PATCH, PATCH, PATCH", methods(b.requests()))
+		check.SameNamed(t, string(verb)+": strategy", "map[type:Recreate]", b.at(d, "spec", "strategy"))
 		if b.at(d, "spec", "replicas") != "5" || b.at(d, "metadata", "labels", "theirs") != "1" || b.at(d, "spec", "template", "spec", "containers", "side", "image") != "s" {
 			t.Errorf("%s: the fields of others are gone: %v", verb, b.live(d))
 		}
 		seen = b.observe(d)
 		b.requests()
 		b.must(b.seen(verb, d, seen))
-		if got := methods(b.requests()); got != "PATCH" {
-			t.Errorf("%s: the next write took %s", verb, got)
-		}
+		check.SameNamed(t, string(verb)+": the next write took", "PATCH", methods(b.requests()))
 	}
 }
 
@@ -151,9 +139,7 @@ func TestARestartIsNotUndoneByTheNextWrite(t *testing.T) {
 			s.Desired = b.desired(strings.Replace(text, "spec: {", "spec: {minReadySeconds: 1, ", 1), writes[verb])
 			b.requests()
 			b.must(s)
-			if got := methods(b.requests()); got != want {
-				t.Errorf("%s %s: the requests were %s", verb, kind, got)
-			}
+			check.SameNamed(t, string(verb)+" "+kind+": the requests were", want, methods(b.requests()))
 			if got := b.at(d, "spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"); got != "now" || b.at(d, "spec", "minReadySeconds") != "1" {
 				t.Errorf("%s %s: restarted %s", verb, kind, got)
 			}
@@ -193,9 +179,7 @@ func TestAConflictInAnOverrideLeavesTheDrift(t *testing.T) {
 		t.Fatal("nothing is left to be planned")
 	}
 	b.must(b.seen(plan.VerbOverride, d, again))
-	if got := fmt.Sprint(data(b, d)); got != "map[a:1]" {
-		t.Errorf("got %s", got)
-	}
+	check.Same(t, "map[a:1]", fmt.Sprint(data(b, d)))
 }
 
 // Server-side apply refuses manifests that a PUT takes. Trying again does not help.
@@ -217,9 +201,7 @@ func TestAManifestThatNoApplyTakesIsAMistake(t *testing.T) {
 			if !execute.IsMistake(result.Err) || !strings.Contains(result.Err.Error(), reconciler+"/update-policy: replace") {
 				t.Errorf("%s%s: got %v", verb, container, result.Err)
 			}
-			if got := methods(b.requests()); got != "PATCH" {
-				t.Errorf("%s%s: the requests were %s", verb, container, got)
-			}
+			check.SameNamed(t, string(verb)+container+": the requests were", "PATCH", methods(b.requests()))
 		}
 	}
 }
@@ -271,8 +253,7 @@ func TestFieldsThatExcludeEachOtherChangePlacesUnderServerSideApply(t *testing.T
 						if resource, err := b.target.Types().Resolve(t.Context(), manifest.GroupVersionKind()); err == nil && resource.Namespaced {
 							manifest.SetNamespace(namespace)
 						}
-						text, err := yaml.Marshal(manifest.Object)
-						check(t, err)
+						text := check.Must(yaml.Marshal(manifest.Object))(t)
 						return b.desired(string(text), policy)
 					}
 					live := b.must(step(plan.VerbCreate, desired(pair.first, created), plan.Observation{}))
@@ -286,9 +267,7 @@ func TestFieldsThatExcludeEachOtherChangePlacesUnderServerSideApply(t *testing.T
 							live = b.observe(d)
 							return result.Err == nil
 						})
-						if drift := b.differs(d); drift != "" {
-							t.Errorf("%s: %s", value, drift)
-						}
+						check.SameNamed(t, value, "", b.differs(d))
 					}
 				})
 			}

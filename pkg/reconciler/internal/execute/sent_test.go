@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -58,9 +59,7 @@ func TestEveryWriteSendsWhatThePlanSaw(t *testing.T) {
 				based = "preconditions"
 			}
 			got := []string{sent[0].Field(based, "uid"), sent[0].Field(based, "resourceVersion")}
-			if diff := gocmp.Diff([]string{string(live.UID), live.ResourceVersion}, got); diff != "" {
-				t.Errorf("uid and resourceVersion (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "uid and resourceVersion", []string{string(live.UID), live.ResourceVersion}, got)
 			if result := b.run(step(verb, d, plan.Observation{})); result.Err == nil || len(recorder.Writes()) > 1 {
 				t.Errorf("without a precondition: %v, sent %v", result.Err, recorder.Writes())
 			}
@@ -84,9 +83,7 @@ func TestACreationSendsThatTheObjectMustNotExist(t *testing.T) {
 		if version := sent[0].Field("metadata", "resourceVersion"); method == http.MethodPatch && version != "1" || method == http.MethodPost && version != "" {
 			t.Errorf("%s: the resourceVersion is %q", policy, version)
 		}
-		if got := sent[0].Field("metadata", "labels", reconciler+"/owner-id"); got != ownerID {
-			t.Errorf("%s: the label of the owner is %q", policy, got)
-		}
+		check.SameNamed(t, string(policy)+": the label of the owner", ownerID, sent[0].Field("metadata", "labels", reconciler+"/owner-id"))
 	}
 }
 
@@ -119,9 +116,7 @@ func TestOrphaningSendsTheRemovalOfOurOwnershipMetadataAndNothingElse(t *testing
 		"labels":      map[string]any{reconciler + "/owner-id": nil},
 		"annotations": map[string]any{reconciler + "/owner": nil},
 	}}
-	if diff := gocmp.Diff(want, recorder.Writes()[0].Body); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, recorder.Writes()[0].Body)
 }
 
 // The garbage collector would delete an orphan that refers to the component or to what is removed with it.
@@ -138,9 +133,7 @@ func TestOrphaningRemovesReferencesToWhatGoes(t *testing.T) {
 	s.HasOwnerReferences, s.Removes = true, []types.UID{"removed"}
 	b.must(s)
 	left := &unstructured.Unstructured{Object: recorder.Writes()[0].Body}
-	if diff := gocmp.Diff(all[2:], left.GetOwnerReferences()); diff != "" {
-		t.Errorf("ownerReferences (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "ownerReferences", all[2:], left.GetOwnerReferences())
 }
 
 // What changed since the plan is deleted, and orphaned, only if it is still ours, and not for ever.
@@ -365,9 +358,7 @@ func TestANamespaceIsNotDeletedWhileAnythingIsInIt(t *testing.T) {
 			if tc.keeps {
 				want[0].Reason, want[0].Warning = report.WarnKeptForOrphan, true
 			}
-			if diff := gocmp.Diff(want, result.Notes); diff != "" {
-				t.Errorf("notes (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "notes", want, result.Notes)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -91,10 +92,9 @@ func TestAWriteIsAConflictIfTheObjectChanged(t *testing.T) {
 // withoutBookkeeping is an object without what every write changes.
 func withoutBookkeeping(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(object)
-	check(t, err)
+	text := check.Must(json.Marshal(object))(t)
 	clone := map[string]any{}
-	check(t, json.Unmarshal(text, &clone))
+	check.NoError(t, json.Unmarshal(text, &clone))
 	metadata := clone["metadata"].(map[string]any)
 	delete(clone, "status")
 	for _, key := range []string{"managedFields", "resourceVersion", "generation"} {
@@ -116,9 +116,7 @@ func TestAnObjectThatWasCreatedAsIntendedIsOnlyRead(t *testing.T) {
 		if got := methods(b.requests()); got != "GET" {
 			t.Errorf("%s: the requests were %s, not GET", verb, got)
 		}
-		if diff := cmp.Diff(created, read); diff != "" {
-			t.Errorf("%s: the answer to the creation and what was read differ (-created +read):\n%s", verb, diff)
-		}
+		check.EqualNamed(t, string(verb)+": the answer to the creation and what was read differ", created, read)
 		b.otherClient(d, `{"data":{"key":"other"}}`)
 		s = b.seen(verb, d, b.observe(d))
 		s.SkipIfUnchanged = true
@@ -157,10 +155,8 @@ func deleteClusterScoped(b *bench, d *plan.Desired) {
 		return
 	}
 	ctx := context.WithoutCancel(b.t.Context())
-	resource, err := b.target.Types().Resolve(ctx, d.Key.GroupKind().WithVersion(d.Version))
-	check(b.t, err)
-	live, err := b.target.Objects().Get(ctx, resource, "", d.Key.Name)
-	check(b.t, err)
+	resource := check.Must(b.target.Types().Resolve(ctx, d.Key.GroupKind().WithVersion(d.Version)))(b.t)
+	live := check.Must(b.target.Objects().Get(ctx, resource, "", d.Key.Name))(b.t)
 	if _, _, err := b.target.Objects().Delete(ctx, resource, "", d.Key.Name, live.GetUID(), "", metav1.DeletePropagationBackground); err != nil {
 		b.t.Error(err)
 	}
