@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -63,37 +64,21 @@ func newReal(t *testing.T, config Config) *realCluster {
 	gate := &wire.Gate{}
 	rest := env.Shared(t).Config()
 	rest.Wrap(gate.Wrap)
-	target, err := cluster.New(rest, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := check.Must(cluster.New(rest, cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	options := reconciler.ReconcilerOptions{DigestKey: []byte("0123456789abcdef")}
 	if config.Watched {
 		options.Changed = func(reconciler.Owner, reconciler.Change) {}
 	}
-	engine, err := reconciler.NewReconciler(reconcilerName, reconciler.Target{Target: target}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := check.Must(reconciler.NewReconciler(reconcilerName, reconciler.Target{Target: target}, options))(t)
 	t.Cleanup(engine.Close)
-	others, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	others := check.Must(cluster.New(env.Shared(t).Config(), cluster.Options{}))(t)
 	t.Cleanup(others.Close)
 	r := &realCluster{Client: others.Client(), t: t, config: config, engine: engine, gate: gate}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "model-"}}
-	r.must(r.Create(t.Context(), namespace))
+	check.NoError(r.t, r.Create(t.Context(), namespace))
 	r.namespace = namespace.Name
 	return r
-}
-
-func (r *realCluster) must(err error) {
-	r.t.Helper()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // manifest is the real form of a desired object. Its value is a label, because
@@ -166,8 +151,8 @@ func (r *realCluster) reconcile(version int, deleting bool) []string {
 func (r *realCluster) patch(key plan.Key, metadata map[string]any) {
 	r.t.Helper()
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
-	r.must(err)
-	r.must(r.Patch(r.t.Context(), r.bare(key, ""), client.RawPatch(types.MergePatchType, body), client.FieldOwner("other-client")))
+	check.NoError(r.t, err)
+	check.NoError(r.t, r.Patch(r.t.Context(), r.bare(key, ""), client.RawPatch(types.MergePatchType, body), client.FieldOwner("other-client")))
 }
 
 // ownership returns the label and annotation of an owner; nil removes them.
@@ -185,7 +170,7 @@ func (r *realCluster) act(act Act) {
 	ctx, theirs := r.t.Context(), client.FieldOwner("other-client")
 	switch act.Kind {
 	case ActDelete, ActDeleteAnew:
-		r.must(r.Delete(ctx, r.bare(act.Key, "")))
+		check.NoError(r.t, r.Delete(ctx, r.bare(act.Key, "")))
 	case ActDrift:
 		r.patch(act.Key, map[string]any{"labels": map[string]any{"value": drifted}})
 	case ActAdd:
@@ -203,7 +188,7 @@ func (r *realCluster) act(act Act) {
 	}
 	switch act.Kind {
 	case ActCreate, ActDeleteAnew, ActCreateOwned:
-		r.must(r.Create(ctx, r.bare(act.Key, "theirs"), theirs))
+		check.NoError(r.t, r.Create(ctx, r.bare(act.Key, "theirs"), theirs))
 	}
 	if act.Kind == ActCreateOwned {
 		r.patch(act.Key, ownership(otherOwner.ID, otherOwner.Ref.String()))
@@ -220,7 +205,7 @@ func (r *realCluster) look() []string {
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		r.must(err)
+		check.NoError(r.t, err)
 		uids[plan.Key{Kind: key.Kind, Namespace: r.namespace, Name: key.Name}] = string(o.GetUID())
 		owner := "us"
 		switch o.GetLabels()[reconcilerName+"/"+vocabulary.LabelOwnerID] {
