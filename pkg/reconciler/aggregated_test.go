@@ -21,6 +21,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -30,15 +31,14 @@ import (
 func newAggregated(t *testing.T, namespace string) (*wire.Recorder, []client.Object) {
 	t.Helper()
 	recorder := wire.NewRecorder()
-	transport, err := rest.TransportFor(recorder.Config())
-	check(t, err)
+	transport := check.Must(rest.TransportFor(recorder.Config()))(t)
 	server := httptest.NewTLSServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", "recorder.invalid"
 		r.Out.Header.Set("Accept", "application/json")
 	}})
 	t.Cleanup(server.Close)
 	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	check(t, err)
+	check.NoError(t, err)
 	return recorder, []client.Object{
 		parse(t, `{apiVersion: v1, kind: Service, metadata: {name: foos, namespace: `+namespace+`}, spec: {type: ExternalName, externalName: `+host+`}}`),
 		parse(t, `
@@ -96,9 +96,7 @@ func TestATypeOfAnAggregatedServerIsManagedLikeAnyOther(t *testing.T) {
 		t.Errorf("a ready instance: waiting for %v", outcome.Waiting)
 	}
 	pattern := reconciler.TypeInfo{Group: "example.com", Kind: "Foo"}
-	if got := b.blockers(pattern); got != "" {
-		t.Errorf("our own instance blocks: %s", got)
-	}
+	check.SameNamed(t, "our own instance blocks", "", b.blockers(pattern))
 
 	theirs := server.Put(foo("theirs"))
 	blocked := "1 foreign instance: Foo " + b.namespace + "/theirs"

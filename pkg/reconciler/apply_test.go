@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -93,12 +93,8 @@ func TestWhatANewerVersionRecordedSurvivesApply(t *testing.T) {
 	if got := b.get("a").Data["value"]; got != "2" {
 		t.Fatalf("the object was not written: %s", got)
 	}
-	if diff := cmp.Diff(whole, b.inventory.Unknown); diff != "" {
-		t.Errorf("the inventory lost what it did not know:\n%s", diff)
-	}
-	if diff := cmp.Diff(one, b.inventory.Items[0].Unknown); diff != "" {
-		t.Errorf("the item lost what it did not know:\n%s", diff)
-	}
+	check.EqualNamed(t, "the inventory lost what it did not know", whole, b.inventory.Unknown)
+	check.EqualNamed(t, "the item lost what it did not know", one, b.inventory.Items[0].Unknown)
 }
 
 // The namespace was looked at before, and was fine.
@@ -123,7 +119,7 @@ func TestAComponentDoesNotListTheObjectsOfAWholeFleetAtItsEnd(t *testing.T) {
 	b.mustApply(config("a", "1"), config("b", "1"), config("c", "1"))
 	for i := range 100 {
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: fmt.Sprint("other-", i)}}
-		check(t, b.Create(t.Context(), other))
+		check.NoError(t, b.Create(t.Context(), other))
 	}
 	b.traffic.requests("")
 	b.mustDelete()
@@ -192,9 +188,7 @@ func TestAnUrgentCallDoesNotWaitForTheListsOfItsTypes(t *testing.T) {
 					sent[method]++
 				}
 			}
-			if diff := cmp.Diff(test.want, sent); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "requests", test.want, sent)
 		})
 	}
 }
@@ -235,8 +229,7 @@ func TestACrashInAHandoverKeepsWhatIsGivenAway(t *testing.T) {
 			b.interpose(t, reconciler.ReconcilerOptions{})
 			b.inventory = durable
 			for {
-				outcome, err := b.delete()
-				check(t, err)
+				outcome := check.Must(b.delete())(t)
 				if outcome.Done() {
 					break
 				}
@@ -326,11 +319,7 @@ func TestACallEndsIfTheServerDoesNotKeepWhatIsWritten(t *testing.T) {
 	stubborn := config("a", "1", "ignore-fields", "/metadata/annotations")
 	earlier := b.request(stubborn)
 	earlier.Owner.UID = "0"
-	_, err := b.engine.Apply(t.Context(), earlier)
-	check(t, err)
+	check.NoError(t, check.ErrorOf(b.engine.Apply(t.Context(), earlier)))
 	b.inventory = v1alpha1.Inventory{}
-	_, err = b.apply(stubborn)
-	if err == nil || !strings.Contains(err.Error(), "ConfigMap "+b.namespace+"/a") || !strings.Contains(err.Error(), "does not keep") {
-		t.Errorf("got %v, want an error that names the object", err)
-	}
+	check.Fails(t, check.ErrorOf(b.apply(stubborn)), "ConfigMap "+b.namespace+"/a", "does not keep")
 }

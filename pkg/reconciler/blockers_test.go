@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // create creates an object that is not ours, as soon as its type is served, and
@@ -39,10 +40,9 @@ func (b *bench) in(object *unstructured.Unstructured) *unstructured.Unstructured
 
 func (b *bench) blockers(patterns ...reconciler.TypeInfo) string {
 	b.t.Helper()
-	blockers, err := b.engine.DeletionBlockers(b.t.Context(), reconciler.DeleteRequest{
+	blockers := check.Must(b.engine.DeletionBlockers(b.t.Context(), reconciler.DeleteRequest{
 		Owner: b.owner(), Inventory: b.inventory, ManagedTypes: patterns,
-	})
-	check(b.t, err)
+	}))(b.t)
 	var lines []string
 	for _, blocker := range blockers {
 		lines = append(lines, blocker.Dependent+": "+blocker.Message)
@@ -97,12 +97,8 @@ func TestABrokenAggregatedServerBlocksOnlyOwnersWithAMatchingPattern(t *testing.
 		return b.blockers(reconciler.TypeInfo{Group: "broken.example.net", Kind: "*"}) != ""
 	})
 	want := "type Any.*.example.net: the server cannot list the types of broken.example.net/v1 at the moment"
-	if got := b.blockers(reconciler.TypeInfo{Group: "*.example.net", Kind: "Any"}); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := b.blockers(reconciler.TypeInfo{Group: "*.example.org", Kind: "*"}, reconciler.TypeInfo{Group: "apps", Kind: "ControllerRevision"}); got != "" {
-		t.Errorf("others are blocked: %s", got)
-	}
+	check.Same(t, want, b.blockers(reconciler.TypeInfo{Group: "*.example.net", Kind: "Any"}))
+	check.SameNamed(t, "others are blocked", "", b.blockers(reconciler.TypeInfo{Group: "*.example.org", Kind: "*"}, reconciler.TypeInfo{Group: "apps", Kind: "ControllerRevision"}))
 }
 
 func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testing.T) {
@@ -110,18 +106,12 @@ func TestATypeOfWhichAnInstanceIsToBeOrphanedIsBlockedByForeignOnesOnly(t *testi
 	kept := instance("Keepsake", "kept")
 	kept.SetAnnotations(map[string]string{engineName + "/delete-policy": "orphan-on-delete"})
 	b.installed(definition("keepsakes", "Keepsake"), kept, instance("Keepsake", "ours"))
-	if got := b.blockers(); got != "" {
-		t.Errorf("got %q", got)
-	}
+	check.Same(t, "", b.blockers())
 	b.create(b.in(instance("Keepsake", "theirs")))
 	want := "CustomResourceDefinition keepsakes.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
-	if got := b.blockers(); got != want {
-		t.Errorf("with a foreign instance: got %q, want %q", got, want)
-	}
+	check.SameNamed(t, "with a foreign instance", want, b.blockers())
 	want += "\ntype Keepsake.engine.corbel.run: 1 foreign instance: Keepsake " + b.namespace + "/theirs"
-	if got := b.blockers(reconciler.TypeInfo{Group: "engine.corbel.run", Kind: "Keepsake"}); got != want {
-		t.Errorf("by a pattern: got %q, want %q", got, want)
-	}
+	check.SameNamed(t, "by a pattern", want, b.blockers(reconciler.TypeInfo{Group: "engine.corbel.run", Kind: "Keepsake"}))
 }
 
 func TestTypesOfOthersBlockNothing(t *testing.T) {

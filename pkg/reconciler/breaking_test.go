@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // TestABreakingChangeOfADefinitionIsRefused changes a definition under each of the update policies: first so that
@@ -50,7 +51,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			live.SetGroupVersionKind(first.GroupVersionKind())
 			version := func() string {
 				t.Helper()
-				check(t, b.Get(t.Context(), client.ObjectKeyFromObject(first), live))
+				check.NoError(t, b.Get(t.Context(), client.ObjectKeyFromObject(first), live))
 				return live.GetResourceVersion()
 			}
 			before := version()
@@ -65,9 +66,7 @@ func TestABreakingChangeOfADefinitionIsRefused(t *testing.T) {
 			if !ok || !strings.Contains(refused.Error(), want) || !strings.Contains(refused.Error(), `annotation engine.corbel.run/allow-breaking-changes: "true"`) {
 				t.Errorf("got %v", err)
 			}
-			if version() != before {
-				t.Error("the definition was written")
-			}
+			check.SameNamed(t, "the definition was written", before, version())
 			if b.stands(b.in(instance(kind, "one"))) {
 				t.Error("an instance was written after a definition that was refused")
 			}

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // installed applies the objects until they are settled.
 func (b *bench) installed(objects ...client.Object) {
 	b.t.Helper()
 	b.until("the objects to be settled", func() bool {
-		outcome, err := b.apply(objects...)
-		check(b.t, err)
+		outcome := check.Must(b.apply(objects...))(b.t)
 		return outcome.Done()
 	})
 }

@@ -6,10 +6,11 @@ package reconciler_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // An annotation that an object has, and its manifest does not have, means nothing.
@@ -66,7 +67,7 @@ func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
 			former := other.DeepCopy()
 			former.Name, former.OwnerReferences = "a", []metav1.OwnerReference{toComponent}
 			for _, object := range []client.Object{other, former} {
-				check(t, b.Create(t.Context(), object, client.FieldOwner("former")))
+				check.NoError(t, b.Create(t.Context(), object, client.FieldOwner("former")))
 			}
 			objects := []client.Object{config("a", "1", "delete-policy", "orphan", "update-policy", update), config("goes", "1", "delete-order", "-1"), config("stays", "1")}
 			b.mustApply(objects...)
@@ -79,9 +80,7 @@ func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
 			b.mustApply(objects...)
 			want := []metav1.OwnerReference{to("other"), to("stays")}
 			b.mustApply(objects[2])
-			if diff := cmp.Diff(want, b.get("a").OwnerReferences); diff != "" {
-				t.Errorf("dropped: references (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "dropped: references", want, b.get("a").OwnerReferences)
 			b.checkLeft("a", true)
 
 			b.mustApply(objects...)
@@ -90,9 +89,7 @@ func TestNoReferenceLetsTheGarbageCollectorDeleteAnOrphan(t *testing.T) {
 			})
 			want = []metav1.OwnerReference{to("other")}
 			b.mustDelete()
-			if diff := cmp.Diff(want, b.get("a").OwnerReferences); diff != "" {
-				t.Errorf("deleted: references (-want +got):\n%s", diff)
-			}
+			check.EqualNamed(t, "deleted: references", want, b.get("a").OwnerReferences)
 			b.checkLeft("a", true)
 			b.checkLeft("goes", false)
 		})

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // again applies what an earlier call has understood.
@@ -52,8 +52,7 @@ func TestADesiredSetBelongsToItsOwner(t *testing.T) {
 	if _, err := other.again(desired); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("got %v", err)
 	}
-	renamed, err := reconciler.NewReconciler("other.corbel.run", reconciler.Target{Target: newTarget(t)}, reconciler.ReconcilerOptions{})
-	check(t, err)
+	renamed := check.Must(reconciler.NewReconciler("other.corbel.run", reconciler.Target{Target: newTarget(t)}, reconciler.ReconcilerOptions{}))(t)
 	if _, err := renamed.Apply(t.Context(), reconciler.ApplyRequest{Owner: b.owner(), Desired: desired, Inventory: b.inventory, Record: b.record}); !errors.Is(err, reconciler.ErrOutdated) {
 		t.Errorf("a reconciler of another name: %v", err)
 	}
@@ -142,7 +141,5 @@ func TestDiffOfTwoSetsOfManifests(t *testing.T) {
 		"RestartsPods Deployment shop/api spec.template.spec.containers[name=api].image: a:1 -> a:2",
 		"Update Secret shop/password stringData.password: *** -> ***",
 	}
-	if diff := cmp.Diff(want, lines); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, want, lines)
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // underEachUpdatePolicy runs a test for every way of writing objects.
@@ -30,7 +31,7 @@ func (b *bench) edit(name, value, manager string) {
 	b.t.Helper()
 	live := b.get(name)
 	live.Data["value"] = value
-	check(b.t, b.Update(b.t.Context(), live, client.FieldOwner(manager)))
+	check.NoError(b.t, b.Update(b.t.Context(), live, client.FieldOwner(manager)))
 }
 
 // expectRepair expects one write, and a note that names the client.
@@ -44,9 +45,7 @@ func (b *bench) expectRepair(said string, objects ...client.Object) {
 	for _, note := range outcome.Notes {
 		notes = append(notes, note.Message)
 	}
-	if all := strings.Join(notes, "\n"); !strings.Contains(all, said) {
-		b.t.Errorf("notes %q, want one with %q", all, said)
-	}
+	check.Contains(b.t, strings.Join(notes, "\n"), said)
 	if got := b.get("a").Data["value"]; got != "1" {
 		b.t.Errorf("value %q after the repair", got)
 	}
@@ -83,14 +82,14 @@ func TestADriftedFieldIsRepairedByOneWriteThatNamesTheClient(t *testing.T) {
 			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 				if tc.there {
 					theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}, Data: map[string]string{"value": "1"}}
-					check(t, b.Create(t.Context(), theirs, client.FieldOwner(tc.by)))
+					check.NoError(t, b.Create(t.Context(), theirs, client.FieldOwner(tc.by)))
 				}
 				clear := func() {
 					t.Helper()
 					if !tc.cleared {
 						return
 					}
-					check(t, b.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))))
+					check.NoError(t, b.Patch(t.Context(), b.get("a"), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`))))
 					if fields := b.get("a").ManagedFields; len(fields) > 0 {
 						t.Fatalf("the managed fields are %v", fields)
 					}
@@ -107,7 +106,7 @@ func TestADriftedFieldIsRepairedByOneWriteThatNamesTheClient(t *testing.T) {
 				clear()
 				b.expectRepair(tc.said, object)
 				b.expectRest(object)
-				check(t, b.Delete(t.Context(), b.get("a")))
+				check.NoError(t, b.Delete(t.Context(), b.get("a")))
 				b.expectRepair("drift repaired: another client deleted it", object)
 			})
 		})
@@ -159,7 +158,7 @@ func (b *bench) alter(name, expression string) {
 		"spec": map[string]any{"policyName": name},
 	}}
 	for _, object := range []*unstructured.Unstructured{policy, binding} {
-		check(b.t, b.Create(b.t.Context(), object))
+		check.NoError(b.t, b.Create(b.t.Context(), object))
 		b.t.Cleanup(func() { _ = b.Delete(b.t.Context(), object) })
 	}
 }
@@ -177,7 +176,7 @@ func workload(policy, image string, replicas any) *unstructured.Unstructured {
 func (b *bench) deployment() *appsv1.Deployment {
 	b.t.Helper()
 	live := &appsv1.Deployment{}
-	check(b.t, b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "a"}, live))
+	check.NoError(b.t, b.Get(b.t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "a"}, live))
 	return live
 }
 
@@ -185,7 +184,7 @@ func (b *bench) scale(replicas int32, by ...string) {
 	b.t.Helper()
 	manager := append(by, "other-client")[0]
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "a"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-	check(b.t, b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner(manager)))
+	check.NoError(b.t, b.SubResource("scale").Update(b.t.Context(), b.deployment(), client.WithSubResourceBody(scale), client.FieldOwner(manager)))
 }
 
 func TestReplicasThatWereSetThroughTheSubresourceScaleStay(t *testing.T) {
@@ -212,11 +211,9 @@ func TestReplicasThatWereSetThroughTheSubresourceScaleStay(t *testing.T) {
 				expect("another image", 1, workload(policy, "two", replicas))
 				live := b.deployment()
 				live.Spec.Template.Spec.Containers[0].Image = "theirs"
-				check(t, b.Update(t.Context(), live, client.FieldOwner("kubectl-edit")))
+				check.NoError(t, b.Update(t.Context(), live, client.FieldOwner("kubectl-edit")))
 				expect("the image drifted", 1, workload(policy, "two", replicas))
-				if image := b.deployment().Spec.Template.Spec.Containers[0].Image; image != "two" {
-					t.Errorf("the image is %s", image)
-				}
+				check.SameNamed(t, "the image", "two", b.deployment().Spec.Template.Spec.Containers[0].Image)
 				expect("at rest", 0, workload(policy, "two", replicas))
 			})
 		})
@@ -243,9 +240,7 @@ func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T
 			underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 				apply := func(replicas int64) reconciler.Outcome {
 					t.Helper()
-					outcome, err := b.apply(append([]client.Object{workload(policy, "one", replicas)}, tc.beside...)...)
-					check(t, err)
-					return outcome
+					return check.Must(b.apply(append([]client.Object{workload(policy, "one", replicas)}, tc.beside...)...))(t)
 				}
 				apply(3)
 				b.scale(1, tc.by)
@@ -275,9 +270,7 @@ func TestAChangedNumberOfReplicasIsWrittenUnlessAnAutoscalerDecides(t *testing.T
 func TestReplicasThatLeaveTheManifestStay(t *testing.T) {
 	underEachUpdatePolicy(t, func(t *testing.T, b *bench, policy string) {
 		for i, object := range []client.Object{workload(policy, "one", int64(5)), workload(policy, "one", nil), workload(policy, "two", nil)} {
-			if _, err := b.apply(object); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, check.ErrorOf(b.apply(object)))
 			if got := b.deployment(); *got.Spec.Replicas != 5 || got.Generation > int64(i+1) {
 				t.Errorf("step %d: %d replicas, generation %d", i, *got.Spec.Replicas, got.Generation)
 			}

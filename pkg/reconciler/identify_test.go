@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -57,8 +58,7 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 				}
 				return tc.code, wire.Failure(tc.code, tc.reason, nil)
 			}
-			target, err := cluster.New(recorder.Config(), cluster.Options{ByAddress: true})
-			check(t, err)
+			target := check.Must(cluster.New(recorder.Config(), cluster.Options{ByAddress: true}))(t)
 			defer target.Close()
 			if tc.recorded == address {
 				tc.recorded = target.Address()
@@ -66,8 +66,7 @@ func TestTheRecordedClusterIsComparedWithItsLike(t *testing.T) {
 			if tc.want == address {
 				tc.want = target.Address()
 			}
-			r, err := reconciler.NewReconciler("corbel.example.com", reconciler.Target{Target: target}, reconciler.ReconcilerOptions{})
-			check(t, err)
+			r := check.Must(reconciler.NewReconciler("corbel.example.com", reconciler.Target{Target: target}, reconciler.ReconcilerOptions{}))(t)
 			defer r.Close()
 			inventory := v1alpha1.Inventory{Format: 1, Target: tc.recorded, DeleteHooks: true, Items: []v1alpha1.InventoryItem{{Version: "v1", Kind: "ConfigMap", Name: "a", Namespace: "shop"}}}
 			outcome, err := r.Delete(t.Context(), reconciler.DeleteRequest{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // estate is a namespace and a type, with something in each that is to be orphaned.
@@ -39,7 +40,7 @@ func (e estate) checkKept(outcome reconciler.Outcome) {
 	e.t.Helper()
 	for _, object := range []*unstructured.Unstructured{e.namespace, e.definition, e.config, e.instance} {
 		live := object.DeepCopy()
-		check(e.t, e.Get(e.t.Context(), client.ObjectKeyFromObject(object), live))
+		check.NoError(e.t, e.Get(e.t.Context(), client.ObjectKeyFromObject(object), live))
 		_, labelled := live.GetLabels()[engineName+"/owner-id"]
 		_, annotated := live.GetAnnotations()[engineName+"/owner"]
 		if labelled || annotated || live.GetDeletionTimestamp() != nil {
@@ -59,9 +60,7 @@ func (e estate) checkKept(outcome reconciler.Outcome) {
 
 func TestAnOrphanedObjectKeepsItsNamespaceAndItsTypeWhenAllIsDeleted(t *testing.T) {
 	e := newEstate(t, "heirlooms", "Heirloom", "orphan-on-delete")
-	if got := e.blockers(); got != "" {
-		t.Errorf("blocked: %s", got)
-	}
+	check.SameNamed(t, "blocked", "", e.blockers())
 	outcome, err := e.delete()
 	if err != nil || !outcome.Done() || len(e.inventory.Items) > 0 {
 		t.Fatalf("delete: %v, waiting for %v, recorded %v", err, outcome.Waiting, e.inventory.Items)
@@ -84,7 +83,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			e := newEstate(t, tc.plural, tc.kind, "orphan-on-apply")
 			e.mustApply(e.namespace, e.definition, config("a", "1"))
 			if tc.gone {
-				check(t, e.Delete(t.Context(), e.instance.DeepCopy()))
+				check.NoError(t, e.Delete(t.Context(), e.instance.DeepCopy()))
 			}
 			theirs := e.in(instance(tc.kind, "theirs"))
 			e.create(theirs)
@@ -93,8 +92,7 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 				t.Errorf("blocked by %q, want %q", got, want)
 			}
 			// The guard says the same if the deletion started before.
-			outcome, err := e.delete()
-			check(t, err)
+			outcome := check.Must(e.delete())(t)
 			if !slices.ContainsFunc(outcome.Waiting, func(w report.Wait) bool {
 				return w.Key.Name == e.definition.GetName() && w.Reason == report.WaitBlocked && strings.Contains(w.Message, foreign)
 			}) {
@@ -103,13 +101,9 @@ func TestOrphanedInstancesDoNotMakeInstancesOfOthersHarmless(t *testing.T) {
 			if !e.stands(theirs) {
 				t.Error("the instance of others is gone")
 			}
-			check(t, e.Delete(t.Context(), theirs.DeepCopy()))
-			if got := e.blockers(); got != "" {
-				t.Errorf("blocked without instances of others: %q", got)
-			}
-			if _, err := e.delete(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, e.Delete(t.Context(), theirs.DeepCopy()))
+			check.SameNamed(t, "blocked without instances of others", "", e.blockers())
+			check.NoError(t, check.ErrorOf(e.delete()))
 			if e.stands(e.definition) == tc.gone {
 				t.Errorf("the type is there: %t", !tc.gone)
 			}

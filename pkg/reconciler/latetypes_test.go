@@ -17,6 +17,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // lateType is a type that is installed after the component.
@@ -36,7 +37,7 @@ func (l *lateType) install(scope string) {
 	l.t.Helper()
 	l.uninstall()
 	crd := definition(l.plural, l.kind)
-	check(l.t, unstructured.SetNestedField(crd.Object, scope, "spec", "scope"))
+	check.NoError(l.t, unstructured.SetNestedField(crd.Object, scope, "spec", "scope"))
 	// The deletion of an old one takes its time.
 	l.until("the type to be made", func() bool { return l.Create(l.t.Context(), crd.DeepCopy()) == nil })
 	l.t.Cleanup(func() { _ = l.Delete(context.WithoutCancel(l.t.Context()), crd) })
@@ -85,7 +86,7 @@ func (l *lateType) live() map[string]string {
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion("engine.corbel.run/v1")
 	list.SetKind(l.kind + "List")
-	check(l.t, l.List(l.t.Context(), list))
+	check.NoError(l.t, l.List(l.t.Context(), list))
 	live := map[string]string{}
 	for _, object := range list.Items {
 		if object.GetDeletionTimestamp() == nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -34,14 +35,6 @@ import (
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(env.Main(m, env.Options{}))
-}
-
-// check ends a test that has an error.
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 const engineName = "engine.corbel.run"
@@ -63,8 +56,7 @@ type bench struct {
 
 func newTarget(t *testing.T) cluster.Target {
 	t.Helper()
-	target, err := cluster.New(env.Shared(t).Config(), cluster.Options{})
-	check(t, err)
+	target := check.Must(cluster.New(env.Shared(t).Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
 	return target
 }
@@ -82,7 +74,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{Client: newTarget(t).Client(), t: t}
 	b.interpose(t, reconciler.ReconcilerOptions{})
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "engine-"}}
-	check(t, b.Create(t.Context(), namespace))
+	check.NoError(t, b.Create(t.Context(), namespace))
 	b.namespace = namespace.Name
 	return b
 }
@@ -175,7 +167,7 @@ func (b *bench) change(name string, change func(*corev1.ConfigMap)) {
 	b.t.Helper()
 	live := b.get(name)
 	change(live)
-	check(b.t, b.Update(b.t.Context(), live))
+	check.NoError(b.t, b.Update(b.t.Context(), live))
 }
 
 // traffic keeps the requests of an engine, those that were no dry runs, and those of them that the server accepted, as method and
@@ -271,10 +263,8 @@ func (b *bench) interpose(t *testing.T, options reconciler.ReconcilerOptions, ch
 		change(config)
 	}
 	config.Wrap(b.traffic.wrap)
-	target, err := cluster.New(config, cluster.Options{})
-	check(t, err)
+	target := check.Must(cluster.New(config, cluster.Options{}))(t)
 	t.Cleanup(target.Close)
-	b.engine, err = reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options))
-	check(t, err)
+	b.engine = check.Must(reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, keyed(options)))(t)
 	t.Cleanup(b.engine.Close)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
@@ -36,7 +37,7 @@ func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 			b := newBench(t)
 			existing := &corev1.ConfigMap{ObjectMeta: *theirs.DeepCopy(), Data: map[string]string{"value": "theirs"}}
 			existing.Namespace = b.namespace
-			check(t, b.Create(t.Context(), existing))
+			check.NoError(t, b.Create(t.Context(), existing))
 			ours := config("a", "ours", "adoption-policy", "always", "update-policy", update)
 			b.mustApply(ours)
 			got := b.get("a")
@@ -47,9 +48,7 @@ func TestAnAdoptedObjectHasNoOwnershipMetadataOfItsFormerOwner(t *testing.T) {
 					}
 				}
 			}
-			if kept := got.Labels["their"] != "" && got.Annotations["argocd.argoproj.io/hook"] != ""; kept != (update != "replace") {
-				t.Errorf("labels that name no owner are kept: %t", kept)
-			}
+			check.SameNamed(t, "labels that name no owner are kept", update != "replace", got.Labels["their"] != "" && got.Annotations["argocd.argoproj.io/hook"] != "")
 			for _, entry := range got.ManagedFields {
 				if entry.Manager == engineName && entry.Operation == metav1.ManagedFieldsOperationUpdate && update != "replace" {
 					t.Errorf("the takeover left an entry of a manager: %s", entry.FieldsV1)

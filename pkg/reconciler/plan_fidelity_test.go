@@ -23,6 +23,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // methods are the requests of the verbs. An update by server-side apply, a mark and an
@@ -57,7 +58,7 @@ func (b *bench) follow(p report.Plan, call func() (reconciler.Outcome, error)) {
 	for {
 		outcome, err := call()
 		b.inventory = outcome.Inventory
-		check(b.t, err)
+		check.NoError(b.t, err)
 		if outcome.Done() {
 			break
 		}
@@ -101,9 +102,9 @@ func (b *bench) finishWork() {
 	deployments, jobs := &appsv1.DeploymentList{}, &batchv1.JobList{}
 	namespaces := &corev1.NamespaceList{}
 	for _, list := range []client.ObjectList{deployments, jobs} {
-		check(b.t, b.List(ctx, list, in))
+		check.NoError(b.t, b.List(ctx, list, in))
 	}
-	check(b.t, b.List(ctx, namespaces))
+	check.NoError(b.t, b.List(ctx, namespaces))
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
 		n := *d.Spec.Replicas
@@ -111,7 +112,7 @@ func (b *bench) finishWork() {
 			Conditions: []appsv1.DeploymentCondition{
 				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
 				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}}}
-		check(b.t, b.Status().Update(ctx, d))
+		check.NoError(b.t, b.Status().Update(ctx, d))
 	}
 	now := metav1.Now()
 	for i := range jobs.Items {
@@ -121,7 +122,7 @@ func (b *bench) finishWork() {
 		}
 		j.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Succeeded: 1, Conditions: []batchv1.JobCondition{
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
-		check(b.t, b.Status().Update(ctx, j))
+		check.NoError(b.t, b.Status().Update(ctx, j))
 	}
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
@@ -153,7 +154,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 	crd, instance := fooDefinition(b), fooInstance(b)
 	changed := func(object *unstructured.Unstructured, path ...string) *unstructured.Unstructured {
 		object = object.DeepCopy()
-		check(t, unstructured.SetNestedField(object.Object, "2", path...))
+		check.NoError(t, unstructured.SetNestedField(object.Object, "2", path...))
 		return object
 	}
 	job := plannedJob("migrate", "apply-order", "1", "update-policy", "recreate")
@@ -166,7 +167,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 		inside, crd, changed(instance, "value"), config("a", "2"), config("new", "1"), plannedDeployment("db", "a:2"), plannedDeployment("api", "a:2", "apply-order", "2"),
 		changed(job, "metadata", "labels", "of"), config("ssa", "2", "update-policy", "ssa-override"), config("there", "1"),
 	}
-	check(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}))
+	check.NoError(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}))
 	versions := map[string][]client.Object{"1 install": append(install, hooks...), "2 upgrade": append(upgrade, hooks...)}
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		t.Run(version, func(t *testing.T) {
@@ -207,17 +208,13 @@ func checkInstallation(t *testing.T, p report.Plan, definition, kind string) {
 		}
 	}
 	want := map[string]string{"ConfigMap inside": "its namespace does not exist yet", kind + " x": "its type is not served yet"}
-	if diff := cmp.Diff(want, unasked); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, want, unasked)
 	var until []string
 	for _, wait := range p.Until {
 		until = append(until, fmt.Sprintf("%d %s %s", wait.Batch, wait.Key.Kind, wait.Key.Name))
 	}
 	waits := []string{"2 CustomResourceDefinition " + definition, "2 Deployment db", "3 " + kind + " x", "4 Job migrate", "4 Job once", "6 Deployment api"}
-	if diff := cmp.Diff(waits, until); diff != "" {
-		t.Errorf("waits (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "waits", waits, until)
 }
 
 // Instances and objects of others block the deletion of a type and a namespace; those that
@@ -242,14 +239,12 @@ func TestAPlanOfADeletionNamesWhatBlocksIt(t *testing.T) {
 	foreign.SetName("foreign")
 	foreign.SetNamespace(b.namespace)
 	for _, object := range []client.Object{foreign, theirs} {
-		check(t, b.Create(t.Context(), object))
+		check.NoError(t, b.Create(t.Context(), object))
 	}
 	got := b.foreseeDeletion(deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside", "3 Blocked delete CustomResourceDefinition "+crd.GetName())
-	if text := fmt.Sprintf("%+v", got); !strings.Contains(text, "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign") {
-		t.Errorf("got %s", text)
-	}
-	check(t, b.Delete(t.Context(), foreign))
+	check.Contains(t, fmt.Sprintf("%+v", got), "1 foreign instance: "+instance.GetKind()+" "+b.namespace+"/foreign")
+	check.NoError(t, b.Delete(t.Context(), foreign))
 	got = b.foreseeDeletion(deletion)
 	expectChanges(t, got, "1 Delete delete "+instance.GetKind()+" x", "2 Delete delete ConfigMap inside",
 		"3 Delete delete CustomResourceDefinition "+crd.GetName(), "4 Blocked delete Namespace "+namespace.GetName())

@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -45,7 +46,7 @@ func (b *bench) foreseeDeletion(request reconciler.DeleteRequest) report.Plan {
 
 func (b *bench) checked(plan report.Plan, err error) report.Plan {
 	b.t.Helper()
-	check(b.t, err)
+	check.NoError(b.t, err)
 	if len(b.traffic.stored) > 0 {
 		b.t.Errorf("the plan was executed: %v", b.traffic.stored)
 	}
@@ -98,13 +99,11 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 	scaled := plannedDeployment("web", "a:2")
 	scaled.Object["spec"].(map[string]any)["replicas"] = int64(2)
 	replicas := plannedDeployment("scaled", "a:1")
-	if _, err := b.apply(plannedDeployment("web", "a:1"), plannedDeployment("scaled", "a:1"), config("a", "1"), config("old", "1"), config("kept", "1", "delete-policy", "orphan"), service(80)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, check.ErrorOf(b.apply(plannedDeployment("web", "a:1"), plannedDeployment("scaled", "a:1"), config("a", "1"), config("old", "1"), config("kept", "1", "delete-policy", "orphan"), service(80))))
 	replicas.Object["spec"].(map[string]any)["replicas"] = int64(3)
-	check(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}, Data: map[string]string{"value": "0"}}))
+	check.NoError(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}, Data: map[string]string{"value": "0"}}))
 	helm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "helm", Annotations: map[string]string{"meta.helm.sh/release-name": "x"}}}
-	check(t, b.Create(t.Context(), helm))
+	check.NoError(t, b.Create(t.Context(), helm))
 	got := b.foresee(b.request(scaled, replicas, config("a", "2"), config("new", "1"), config("there", "1"), service(81)))
 	expectChanges(t, got,
 		"1 Update replace ConfigMap a data.value: 1 -> 2",
@@ -116,9 +115,7 @@ func TestAPlanSaysWhatAnUpgradeChanges(t *testing.T) {
 		"2 Recreate delete Service svc", "3 Recreate create Service svc",
 		"4 Orphan orphan ConfigMap kept", "4 Delete delete ConfigMap old",
 	)
-	if total := got.Total(report.ChangeRecreate); total != 1 {
-		t.Errorf("%d objects are recreated, want 1", total)
-	}
+	check.SameNamed(t, "objects are recreated", 1, got.Total(report.ChangeRecreate))
 	got = b.foresee(b.request(scaled, replicas, config("a", "1"), config("helm", "1"), service(80)))
 	if blocked := got.Changes[len(got.Changes)-1]; blocked.Class != report.ChangeBlocked || blocked.Key.Name != "helm" || !strings.Contains(blocked.Message, "belongs to Helm release") {
 		t.Errorf("got %+v", got)
@@ -133,13 +130,11 @@ func TestAPlanWarnsOfPodsThatAreReplacedUnderServerSideApplyAndOfReplicasThatFal
 		object.Object["spec"].(map[string]any)["replicas"] = replicas
 		return object
 	}
-	if _, err := b.apply(web(5, "0")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, check.ErrorOf(b.apply(web(5, "0"))))
 	live := web(5, "0")
 	live.SetNamespace(b.namespace)
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"example.com/by-hand":"1"}}}}}`))
-	check(t, b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")))
+	check.NoError(t, b.Patch(t.Context(), live, patch, client.FieldOwner("kubectl-edit")))
 	got := b.foresee(b.request(web(1, "1")))
 	if len(got.Changes) != 1 || got.Changes[0].Class != report.ChangeRestartsPods || !strings.Contains(got.Changes[0].DependsOnCluster, "a later one removes .spec.template.metadata.annotations.example.com/by-hand") {
 		t.Errorf("got %+v", got)
@@ -178,8 +173,7 @@ func TestAPlanHandsAnObjectOverToAnOwnerThatWaitsForItAsApplyDoes(t *testing.T) 
 	b := newBench(t)
 	b.mustApply(config("shared", "1"), config("mine", "1"))
 	b.letOtherWait()
-	got, err := b.engine.Plan(t.Context(), b.request(config("mine", "1")))
-	check(t, err)
+	got := check.Must(b.engine.Plan(t.Context(), b.request(config("mine", "1"))))(t)
 	expectChanges(t, got, "1 Orphan orphan ConfigMap shared")
 	if want := "handed over to Release " + b.namespace + "/other, which waits for it"; !strings.Contains(fmt.Sprintf("%+v", got), want) {
 		t.Errorf("got %+v", got)
@@ -214,8 +208,7 @@ func TestAPlanHoldsNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := b.foresee(b.request(secret(after), config("copied", after), config("a", before), config("helm", "1")))
-	encoded, err := json.Marshal(got)
-	check(t, err)
+	encoded := check.Must(json.Marshal(got))(t)
 	for _, text := range []string{string(encoded), fmt.Sprintf("%+v", got)} {
 		for _, value := range []string{before, after, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ", "d3JvbmctaG9yc2UtYmF0dGVyeS1zdGFwbGU"} {
 			if strings.Contains(text, value) {
@@ -262,12 +255,9 @@ func TestARefusedChangeHoldsBackWhatComesAfterIt(t *testing.T) {
 		"invalid": refused(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "data: Invalid value"),
 		"right":   refused(http.StatusForbidden, metav1.StatusReasonForbidden, `configmaps is forbidden: User "op" cannot create resource "configmaps" in API group "" in the namespace "shop"`),
 	})
-	got, err := b.engine.Plan(t.Context(), b.request(config("a", "1"), config("invalid", "1"), config("policy", "1"), config("quota", "1"), config("right", "1"), config("b", "1", "apply-order", "1")))
-	check(t, err)
+	got := check.Must(b.engine.Plan(t.Context(), b.request(config("a", "1"), config("invalid", "1"), config("policy", "1"), config("quota", "1"), config("right", "1"), config("b", "1", "apply-order", "1"))))(t)
 	expectChanges(t, got, "1 Create create ConfigMap a", "1 Refused create ConfigMap invalid", "1 Refused create ConfigMap policy", "1 Refused create ConfigMap quota", "1 Blocked create ConfigMap right")
-	if text := fmt.Sprintf("%+v", got); !strings.Contains(text, "exceeded quota") || !strings.Contains(text, "this value is not allowed") || !strings.Contains(text, "Key:ConfigMap shop/b Reason:Order") {
-		t.Errorf("got %s", text)
-	}
+	check.Contains(t, fmt.Sprintf("%+v", got), "exceeded quota", "this value is not allowed", "Key:ConfigMap shop/b Reason:Order")
 	if want := "in namespace shop rules: [{apiGroups: [''], resources: [configmaps], verbs: [create]}]"; got.MissingRights != want {
 		t.Errorf("the missing rights are %q, want %q", got.MissingRights, want)
 	}
@@ -317,15 +307,11 @@ func TestAPlanIsStable(t *testing.T) {
 	first := b.foresee(request)
 	slices.Reverse(request.Objects)
 	second := b.foresee(request)
-	if diff := cmp.Diff(first, second); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, first, second)
 	encoded, err := json.Marshal(first)
 	var decoded report.Plan
-	check(t, errors.Join(err, json.Unmarshal(encoded, &decoded)))
-	if diff := cmp.Diff(first, decoded); diff != "" {
-		t.Error(diff)
-	}
+	check.NoError(t, errors.Join(err, json.Unmarshal(encoded, &decoded)))
+	check.Equal(t, first, decoded)
 	if first.Version != report.PlanVersion || first.Total(report.ChangeUpdate) != 2 {
 		t.Errorf("got %+v", first)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestMissingNamespacesAreCreatedUnlessTheComponentOrTheOptionsSayOtherwise(t *testing.T) {
@@ -55,7 +56,7 @@ func TestMissingNamespacesAreCreatedUnlessTheComponentOrTheOptionsSayOtherwise(t
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
-	check(t, yaml.Unmarshal([]byte(text), &object.Object))
+	check.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
 	return object
 }
 
@@ -94,9 +95,7 @@ func TestMistakesInTheOptionsAreReportedTogether(t *testing.T) {
 		"ReadyWhen of the type Foo.example.com: ready-when \"self.status.phase ==\": character", "the kind is missing", "gives int, not a bool",
 		"ReadyWhen of the type Bar.example.com: the expression is missing", "parallelism -1",
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want it to say %q", err, want)
-		}
+		check.Fails(t, err, want)
 	}
 }
 
@@ -195,11 +194,7 @@ func TestAComponentCannotManageWhatItStandsOn(t *testing.T) {
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid {
 		t.Fatalf("got %v, want an InvalidError", err)
 	}
-	for _, part := range []string{"ConfigMap " + b.namespace + "/credentials: Release", "APIService v1.apps: ", `the group "apps"`} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %q: %v", part, err)
-		}
-	}
+	check.Contains(t, err.Error(), "ConfigMap "+b.namespace+"/credentials: Release", "APIService v1.apps: ", `the group "apps"`)
 	if strings.Contains(err.Error(), "metrics.k8s.io") || strings.Contains(err.Error(), "fine") {
 		t.Errorf("the error names what is fine: %v", err)
 	}
@@ -212,7 +207,5 @@ func TestTheOwnerIsNoDependentOfItself(t *testing.T) {
 	b := newBench(t)
 	request := b.request(config("me", "1"))
 	request.Owner = reconciler.Owner{Kind: "ConfigMap", Namespace: b.namespace, Name: "me", UID: "1"}
-	if _, err := b.engine.Apply(t.Context(), request); err == nil || !strings.Contains(err.Error(), "or is it") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, check.ErrorOf(b.engine.Apply(t.Context(), request)), "or is it")
 }

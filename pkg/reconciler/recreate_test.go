@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // withUpdatePolicy returns the manifest of an object with its update policy.
@@ -44,10 +46,7 @@ func TestNothingIsDeletedBeforeTheServerAcceptsTheNewObject(t *testing.T) {
 	service := nodePort("web", 30190)
 	b.mustApply(withUpdatePolicy(service, "recreate"))
 	before := b.uidOf(service)
-	_, err := b.apply(withUpdatePolicy(nodePort("web", 8080), "recreate"))
-	if err == nil || !strings.Contains(err.Error(), "spec.ports[0].nodePort") || !strings.Contains(err.Error(), "the live object stays") {
-		t.Errorf("got %v", err)
-	}
+	check.Fails(t, check.ErrorOf(b.apply(withUpdatePolicy(nodePort("web", 8080), "recreate"))), "spec.ports[0].nodePort", "the live object stays")
 	if after := b.uidOf(service); after != before {
 		t.Errorf("the live object is %q, and was %q", after, before)
 	}
@@ -80,7 +79,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	}
 	b.mustApply(withUpdatePolicy(service("1"), "recreate"), withUpdatePolicy(class(1), "recreate-on-immutable"))
 	web := &corev1.Service{}
-	check(t, b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web))
+	check.NoError(t, b.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "web"}, web))
 	address = web.Spec.ClusterIP
 	before, classBefore := b.uidOf(service("1")), b.uidOf(class(1))
 	// The admission of the server learns of a deletion late: for a moment it still refuses
@@ -94,9 +93,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 		deletions += outcome.Steps["delete"]
 		return err == nil && outcome.Done()
 	})
-	if deletions != 2 {
-		t.Errorf("%d deletions, want that both are recreated", deletions)
-	}
+	check.SameNamed(t, "deletions that recreate both", 2, deletions)
 	if b.uidOf(service("2")) == before || b.uidOf(class(2)) == classBefore {
 		t.Error("they are as before")
 	}
@@ -108,7 +105,7 @@ func TestWhatTheLiveObjectHoldsIsNoReasonAgainstTheNewOne(t *testing.T) {
 	// A port of another Service is no port of this one.
 	theirs := nodePort("theirs", 30192)
 	theirs.SetNamespace(b.namespace)
-	check(t, b.Create(t.Context(), theirs))
+	check.NoError(t, b.Create(t.Context(), theirs))
 	kept := b.uidOf(service("2"))
 	_, err := b.apply(withUpdatePolicy(nodePort("web", 30192), "recreate"), withUpdatePolicy(class(2), "recreate-on-immutable"))
 	if err == nil || !strings.Contains(err.Error(), "already allocated") || b.uidOf(service("2")) != kept {

@@ -5,7 +5,6 @@ package reconciler
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/watch"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // conflicting is an object that another client changes to something else than we desire.
@@ -33,10 +33,7 @@ type conflicting struct {
 func newConflicting(t *testing.T) *conflicting {
 	key := plan.Key{Kind: "ConfigMap", Namespace: "shop", Name: "a"}
 	owner := plan.Owner{ID: "id", Ref: plan.OwnerRef{Kind: "Shop", Namespace: "shop", Name: "main", UID: "u"}}
-	set, err := policy.Parse("corbel.example.com", nil, policy.Set{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := check.Must(policy.Parse("corbel.example.com", nil, policy.Set{}))(t)
 	f := &conflicting{
 		t: t, history: newRepairHistory(), owner: owner, now: time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC),
 		desired: plan.Desired{Key: key, Version: "v1", Digest: "1", Policies: set},
@@ -61,13 +58,10 @@ func (f *conflicting) write(value string) {
 // reconcile plans once, and does what the plan says.
 func (f *conflicting) reconcile() {
 	f.t.Helper()
-	next, err := plan.Next(plan.Input{
+	next := check.Must(plan.Next(plan.Input{
 		Name: "corbel.example.com", Owner: f.owner, Desired: []plan.Desired{f.desired}, Recorded: []v1alpha1.InventoryItem{f.item},
 		Live: map[plan.Key]plan.Observation{f.desired.Key: f.live}, Conflicts: f.history.conflicts(f.owner.Ref, f.now), Now: f.now,
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	}))(f.t)
 	f.last = next
 	for _, step := range next.Steps {
 		f.writes++
@@ -101,9 +95,7 @@ func TestAWriterEvery100MillisecondsIsUndoneAtMost12TimesIn10MinutesAndNamed(t *
 		t.Errorf("the message changed, and the status with it: %v", messages)
 	}
 	for message := range messages {
-		if !strings.Contains(message, "their-operator") || !strings.Contains(message, "data.value") {
-			t.Errorf("it does not say which client changes what: %s", message)
-		}
+		check.Contains(t, message, "their-operator", "data.value")
 	}
 	f.now = f.now.Add(repairLimits.Limit)
 	before := f.writes

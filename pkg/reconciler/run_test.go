@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/execute"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestARefusedCreationOfAnObjectThatWasNotReadIsTriedAgainUnlessTheServerHasTooMuchToDo(t *testing.T) {
@@ -64,9 +64,7 @@ func TestARecreationSaysWhy(t *testing.T) {
 		step := plan.Step{Key: key, Verb: plan.VerbDelete, Reason: plan.ReasonRecreate, Desired: &plan.Desired{}}
 		step.Desired.Policies.Update = test.policy
 		c.countStep(plan.Result{Step: step})
-		if diff := cmp.Diff([]plan.Note{{Key: key, Reason: report.NoteRecreated, Message: test.want}}, c.notes); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.EqualNamed(t, name, []plan.Note{{Key: key, Reason: report.NoteRecreated, Message: test.want}}, c.notes)
 	}
 }
 
@@ -88,10 +86,7 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 	}
 	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
 	c.recordAgain(item, plan.Observation{Message: "the server is busy"})
-	next, err := plan.Next(c.in.Input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := check.Must(plan.Next(c.in.Input))(t)
 	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.notes) != 1 {
 		t.Errorf("recorded %+v, notes %v, and the plan is\n%s", next.Inventory, c.notes, next)
 	}
@@ -153,13 +148,9 @@ func TestARecordedSharedTypeIsToBeOrphaned(t *testing.T) {
 		{Version: "v1", Kind: "ConfigMap", Name: "foos.example.com"},
 	}
 	for i, item := range s.released(items) {
-		if got := item.DeletePolicy == v1alpha1.DeletePolicyOrphan; got != (i == 0) {
-			t.Errorf("%s %s: orphaned %t", item.Kind, item.Name, got)
-		}
+		check.SameNamed(t, item.Kind+" "+item.Name+": orphaned", i == 0, item.DeletePolicy == v1alpha1.DeletePolicyOrphan)
 	}
-	if items[0].DeletePolicy != "" {
-		t.Error("the record itself was changed")
-	}
+	check.SameNamed(t, "the record itself was changed", "", items[0].DeletePolicy)
 }
 
 func TestAnOwnerWaitsForObjectsOfOthersAndNotForever(t *testing.T) {
@@ -230,9 +221,7 @@ func TestARepairConcernsWhatWasMadeOfItsManifestAndRemovesNothing(t *testing.T) 
 	for _, d := range in.Desired {
 		left = append(left, d.Key.Name)
 	}
-	if diff := cmp.Diff([]string{"same", "needs-same"}, left); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	check.Equal(t, []string{"same", "needs-same"}, left)
 	for _, item := range in.Recorded {
 		if !in.Retain[plan.KeyOf(item)] {
 			t.Errorf("%s may be removed", item.Name)

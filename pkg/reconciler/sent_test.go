@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -32,11 +32,9 @@ import (
 func ownsRecorded(t *testing.T, options reconciler.ReconcilerOptions) (*bench, *wire.Recorder) {
 	t.Helper()
 	recorder := wire.NewRecorder(namespaceOf("shop"))
-	target, err := cluster.New(recorder.Config(), cluster.Options{})
-	check(t, err)
+	target := check.Must(cluster.New(recorder.Config(), cluster.Options{}))(t)
 	t.Cleanup(target.Close)
-	engine, err := reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, options)
-	check(t, err)
+	engine := check.Must(reconciler.NewReconciler(engineName, reconciler.Target{Target: target}, options))(t)
 	return &bench{t: t, engine: engine, namespace: "shop"}, recorder
 }
 
@@ -91,11 +89,7 @@ func TestNothingIsDeletedForAnEmptySetUnlessThatIsAllowed(t *testing.T) {
 	if _, invalid := errors.AsType[*reconciler.InvalidError](err); !invalid || len(recorder.Sent(http.MethodDelete)) > 0 {
 		t.Fatalf("got %v, sent %v", err, recorder.Writes())
 	}
-	for _, part := range []string{"1 objects", "ConfigMap shop/a", engineName + `/allow-empty: "true"`, "Release shop/main"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %q: %v", part, err)
-		}
-	}
+	check.Contains(t, err.Error(), "1 objects", "ConfigMap shop/a", engineName+`/allow-empty: "true"`, "Release shop/main")
 	request := b.request()
 	request.AllowEmpty = true
 	if outcome, err := b.engine.Apply(t.Context(), request); err != nil || !outcome.Done() || len(recorder.Sent(http.MethodDelete)) != 1 {
@@ -200,9 +194,7 @@ func TestAnAdoptionNamesTheFormerOwner(t *testing.T) {
 	theirs.SetOwnerReferences(references)
 	recorder.Put(theirs)
 	adopted := expect("adopted: it belonged to its controller ConfigMap web")
-	if diff := cmp.Diff(references, adopted.GetOwnerReferences()); diff != "" {
-		t.Errorf("references (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "references", references, adopted.GetOwnerReferences())
 	labels := adopted.GetLabels()
 	labels["kustomize.toolkit.fluxcd.io/name"] = "web"
 	adopted.SetLabels(labels)
@@ -250,9 +242,7 @@ func TestAnObjectWithoutOwnershipMetadataIsOursByTheSealOfItsRecord(t *testing.T
 func TestAnInventoryOfAnotherClusterIsRefused(t *testing.T) {
 	b, recorder := ownsRecorded(t, reconciler.ReconcilerOptions{})
 	b.mustApply(config("a", "1"))
-	if b.inventory.Target != wire.ClusterUID {
-		t.Errorf("the inventory is of the cluster %q", b.inventory.Target)
-	}
+	check.SameNamed(t, "the inventory is of the cluster", wire.ClusterUID, b.inventory.Target)
 	b.inventory.Target = apitypes.UID("another")
 	before := len(recorder.Writes())
 	_, applied := b.apply(config("a", "2"))
@@ -377,7 +367,7 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 	recorder.Put(crd)
 	request.Types = append(request.Types, configMapType, v1alpha1.InventoryType{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, v1alpha1.InventoryType{Group: "never.example.com", Version: "v1", Kind: "Ghost"})
 	found, _, err := b.engine.Recover(t.Context(), request)
-	check(t, err)
+	check.NoError(t, err)
 	for i := range found {
 		if found[i].UID == "" {
 			t.Errorf("%s has no uid", found[i].Name)
@@ -400,9 +390,7 @@ func TestARecoveryFindsOnlyObjectsWithBothLabelAndAnnotation(t *testing.T) {
 		item("unreadable", func(i *v1alpha1.InventoryItem) { i.DeletePolicy = v1alpha1.DeletePolicyOrphan }),
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition", Name: crd.GetName(), Defines: []reconciler.TypeInfo{{Group: "engine.corbel.run", Kind: "LostThing"}}},
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("found (-want +got):\n%s", diff)
-	}
+	check.EqualNamed(t, "found", want, found)
 }
 
 func TestRecoverListsTheRecordedNamespacesIfItMayNotListAll(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/reconciler"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 // tenant is a component that puts one object into a namespace that it shares with others.
@@ -23,8 +24,7 @@ func (b *bench) tenant(name, namespace string) *bench {
 func (b *bench) leave() {
 	b.t.Helper()
 	b.until("the deletion of "+b.name, func() bool {
-		outcome, err := b.delete()
-		check(b.t, err)
+		outcome := check.Must(b.delete())(b.t)
 		return outcome.Done() || len(outcome.Waiting) == 1 && outcome.Waiting[0].Key.Kind == "Namespace"
 	})
 }
@@ -78,9 +78,7 @@ func TestASharedNamespaceIsNotReadAtRest(t *testing.T) {
 	b, recorder := ownsRecorded(t, keyed(reconciler.ReconcilerOptions{}))
 	b.tenant("creator", "shared")
 	second := b.tenant("second", "shared")
-	if n := len(second.inventory.Items); n != 2 {
-		t.Errorf("%d objects are recorded, want 2", n)
-	}
+	check.SameNamed(t, "objects are recorded", 2, len(second.inventory.Items))
 	sent := len(recorder.Sent(http.MethodGet))
 	second.mustApply(configIn("second", "shared"))
 	for _, got := range recorder.Sent(http.MethodGet)[sent:] {

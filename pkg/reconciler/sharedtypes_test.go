@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 	"github.com/corbel-run/corbel/pkg/types"
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/wire"
 )
 
@@ -177,11 +178,9 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 		}
 		newer.mustApply(newer.crd)
 	}
-	if got := append(older.requests(), newer.requests()...); !slices.Equal(got, []string{"GET"}) {
-		t.Errorf("at rest: %v", got)
-	}
+	check.EqualNamed(t, "at rest", []string{"GET"}, append(older.requests(), newer.requests()...))
 	older.forgetChanges()
-	check(t, older.Delete(t.Context(), older.live()))
+	check.NoError(t, older.Delete(t.Context(), older.live()))
 	older.awaitChanged()
 	older.untilApplied(older.crd) // the higher version does not hide that the type is gone
 	newer.untilApplied(newer.crd)
@@ -191,9 +190,7 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	twin.untilApplied(twin.crd)
 	newer.awaitChanged()
 	newer.mustApply(newer.crd)
-	if got := newer.column(); got != "twin" {
-		t.Errorf("the column is %q", got)
-	}
+	check.SameNamed(t, "the column", "twin", newer.column())
 	restarted := b.share(newer.crd, "1.10.0")
 	restarted.untilApplied(restarted.crd)
 	twin.awaitChanged()
@@ -229,8 +226,8 @@ func TestAChangedSharedTypeIsRepaired(t *testing.T) {
 	s.forgetChanges()
 	live := s.live()
 	live.SetAnnotations(map[string]string{engineName + "/shared": live.GetAnnotations()[engineName+"/shared"], "example.com/note": "theirs"})
-	check(t, s.Update(t.Context(), live))
-	check(t, s.Delete(t.Context(), s.live()))
+	check.NoError(t, s.Update(t.Context(), live))
+	check.NoError(t, s.Delete(t.Context(), s.live()))
 	s.awaitChanged()
 	s.until("the type again", func() bool {
 		outcome, err := s.apply(crd)
@@ -241,7 +238,7 @@ func TestAChangedSharedTypeIsRepaired(t *testing.T) {
 	s.engine.Close()
 	edited := s.live()
 	edited.Object["spec"] = withColumn(crd, "theirs").Object["spec"]
-	check(t, s.Update(t.Context(), edited, client.FieldOwner("editor")))
+	check.NoError(t, s.Update(t.Context(), edited, client.FieldOwner("editor")))
 	next := s.share(crd, "1.0.0")
 	next.untilApplied(crd)
 	if got := next.requests(); next.column() != "ours" || !slices.Equal(got, []string{"GET", "GET", "PUT"}) {
@@ -249,9 +246,7 @@ func TestAChangedSharedTypeIsRepaired(t *testing.T) {
 	}
 	again := s.share(crd, "1.0.0")
 	again.untilApplied(crd)
-	if got := again.requests(); !slices.Equal(got, []string{"GET"}) {
-		t.Errorf("after a restart at rest: %v", got)
-	}
+	check.EqualNamed(t, "after a restart at rest", []string{"GET"}, again.requests())
 }
 
 // TestAnOwnerChangesNoSharedType has stored sets with another content than the generator's.
@@ -468,9 +463,7 @@ func TestTwoProcessesShareAType(t *testing.T) {
 		})
 	}
 	running.Wait()
-	if got := newer.column(); got != "newer" {
-		t.Errorf("the column is %q", got)
-	}
+	check.SameNamed(t, "the column", "newer", newer.column())
 	writes := 0
 	for _, request := range append(older.requests(), newer.requests()...) {
 		if request != http.MethodGet {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 )
 
@@ -64,9 +65,8 @@ func TestATypeThatIsDefinedAgainIsForDependentObjects(t *testing.T) {
 	held.SetFinalizers([]string{"example.com/held"})
 	b.create(crd)
 	b.create(held)
-	check(t, b.Delete(t.Context(), crd))
-	asked, err := discovery.NewDiscoveryClientForConfig(env.Shared(t).Config())
-	check(t, err)
+	check.NoError(t, b.Delete(t.Context(), crd))
+	asked := check.Must(discovery.NewDiscoveryClientForConfig(env.Shared(t).Config()))(t)
 	b.until("the server to offer no creation", func() bool {
 		list, err := asked.ServerResourcesForGroupVersion("engine.corbel.run/v1")
 		if err != nil {
@@ -78,7 +78,7 @@ func TestATypeThatIsDefinedAgainIsForDependentObjects(t *testing.T) {
 	if _, err := b.apply(object); err == nil || !strings.Contains(err.Error(), "type engine.corbel.run/v1 Return is not for dependent objects") {
 		t.Fatalf("got %v", err)
 	}
-	check(t, b.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	check.NoError(t, b.Patch(t.Context(), held, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	b.until("the definition to be gone", func() bool {
 		return apierrors.IsNotFound(b.Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()))
 	})
