@@ -60,8 +60,8 @@ type Outcome struct {
 
 // Close ends a session: it writes the status, once, and returns when the object is
 // reconciled again. The function assess sets the conditions of the object and returns the verdict,
-// which counts as it is. Nil means the standard conditions, and a verdict that follows from result
-// and error.
+// which counts as it is. Nil, and one that panics, means the standard conditions, and a verdict
+// that follows from result and error.
 //
 // A session ends quietly, with nothing assessed and nothing written, if another process may
 // lead, or if the object changed or was deleted meanwhile.
@@ -112,9 +112,8 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if options.ObservedGenerationAlways {
 		summary = append(summary, summarize.WithObservedGenerationAlways())
 	}
-	var verdict result.Verdict
-	if assess != nil {
-		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err})
+	verdict, assessed := p.verdict(ctx, assess)
+	if assessed {
 		summary = append(summary, summarize.WithVerdict(verdict))
 	} else {
 		verdict = p.defaultVerdict()
@@ -133,7 +132,7 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 	if outdated(err) && verdict.Err == nil {
 		return p.reportOutdated(ctx, err), nil
 	}
-	if assess != nil {
+	if assessed {
 		p.known.idle.Reset()
 	} else {
 		out = p.requeueAfter(out)
@@ -144,6 +143,24 @@ func (p *Session[T]) summarize(ctx context.Context, assess func(Outcome) result.
 		p.known.outdated.Reset()
 	}
 	return out, err
+}
+
+// verdict calls the function of the caller that assesses the outcome, if there is one. If it
+// panics, that is the outcome.
+func (p *Session[T]) verdict(ctx context.Context, assess func(Outcome) result.Verdict) (verdict result.Verdict, assessed bool) {
+	if assess == nil {
+		return verdict, false
+	}
+	err := contain(func() error {
+		verdict = assess(Outcome{Phase: p.Phase, Policy: p.Policy, Result: p.result, Err: p.err})
+		return nil
+	})
+	if err == nil {
+		return verdict, true
+	}
+	logPanic(ctx, err)
+	p.result, p.err = result.Empty, err
+	return verdict, false
 }
 
 func (p *Session[T]) builder() result.RuntimeResultBuilder {

@@ -132,3 +132,10 @@ func TestAssessGetsPanics(t *testing.T) {
 	}
 	b.wantReady(no, "Panicked", "")
 }
+
+func TestAfterAPanicInAssessTheStandardConditionsAreSet(t *testing.T) {
+	b, j := newAssessing(t, &handler{}, claimed)
+	j.assess = func(*widget.Widget, session.Outcome) (result.Result, error) { panic("unjust") }
+	check.Fails(t, check.ErrorOf(b.reconcile()), "unjust")
+	b.wantReady(no, "Error", "the handler panicked: unjust")
+}
