@@ -147,15 +147,20 @@ func TestARestartIsNotUndoneByTheNextWrite(t *testing.T) {
 	}
 }
 
-func TestAnOverrideDoesNotTakeOverWhatIsIgnored(t *testing.T) {
+func TestAnApplyDoesNotTakeOverWhatIsIgnored(t *testing.T) {
 	b := newBench(t)
-	d := b.desired(withData(b.namespace(), "map", `{a: "1"}`), v1alpha1.UpdatePolicySsaOverride)
-	d.Policies.IgnoreFields = []string{"/data/tuned", "/metadata/annotations"}
-	b.must(step(plan.VerbCreate, d, plan.Observation{}))
-	b.patchAs("kubectl-edit", d, types.MergePatchType, `{metadata: {annotations: {note: x}}, data: {tuned: "1", added: "1"}}`)
-	b.must(b.seen(plan.VerbOverride, d, b.observe(d)))
-	if got := fmt.Sprint(data(b, d)); got != "map[a:1 tuned:1]" || b.at(d, "metadata", "annotations", "note") != "x" {
-		t.Errorf("got %s and %s", got, b.at(d, "metadata", "annotations"))
+	namespace := b.namespace()
+	for verb, want := range map[plan.Verb]string{plan.VerbMerge: "map[a:1 added:1 tuned:1]", plan.VerbOverride: "map[a:1 tuned:1]"} {
+		d := b.desired(withData(namespace, unique("m"), `{a: "1"}`), writes[verb])
+		d.Policies.IgnoreFields = []string{"/data/tuned", "/metadata/annotations"}
+		b.must(step(plan.VerbCreate, d, plan.Observation{}))
+		b.patchAs("kubectl-edit", d, types.MergePatchType, `{metadata: {annotations: {note: x}}, data: {tuned: "1", added: "1"}}`)
+		b.must(b.seen(verb, d, b.observe(d)))
+		check.SameNamed(t, string(verb)+": the data", want, fmt.Sprint(data(b, d)))
+		check.SameNamed(t, string(verb)+": the annotation", "x", b.at(d, "metadata", "annotations", "note"))
+		if observe.Owns(b.live(d), "corbel", "f:data", "f:tuned") {
+			t.Errorf("%s: the ignored field is ours", verb)
+		}
 	}
 }
 
