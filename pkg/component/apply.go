@@ -35,7 +35,7 @@ import (
 // reconcile takes the fast path, with the results of the last full reconcile.
 func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit session.Commit) (result.Result, error) {
 	key := client.ObjectKeyFromObject(obj)
-	if p.triggers.IsFast(key) {
+	if p.triggers.TakeCauses(key) {
 		if known, ok := p.memory.renderedFor(obj, p.now()); ok {
 			res, err := p.applyFast(ctx, obj, commit, known)
 			if !errors.Is(err, reconciler.ErrOutdated) {

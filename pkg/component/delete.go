@@ -4,7 +4,6 @@
 package component
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/session"
+	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
@@ -128,8 +128,12 @@ func (d *deleter) forbiddenDeletion(ctx context.Context, obj Component, err erro
 // can go if nothing is left of it, and otherwise waits. The error says what is
 // missing to find out about the target.
 func (d *deleter) prepareDelete(ctx context.Context, obj Component, missing error) (t targets.Connection, err error) {
-	access, err := accessOf(obj, d.settings)
-	if err = cmp.Or(missing, err); err != nil {
+	err = missing
+	var access target.Access
+	if err == nil {
+		access, err = accessOf(obj, d.settings)
+	}
+	if err != nil {
 		err = d.self.About(obj, err)
 	} else {
 		t, err = d.connect(ctx, obj, access)

@@ -181,8 +181,7 @@ type fakeTriggers struct {
 }
 
 func (f *fakeTriggers) StartReconcile(client.ObjectKey)   {}
-func (f *fakeTriggers) IsFast(client.ObjectKey) bool      { return f.fast }
-func (f *fakeTriggers) ExpectDependents(client.ObjectKey) {}
+func (f *fakeTriggers) TakeCauses(client.ObjectKey) bool      { return f.fast }
 func (f *fakeTriggers) Forget(client.ObjectKey)           {}
 func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool    { return f.urgent }
 

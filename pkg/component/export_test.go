@@ -21,7 +21,7 @@ func DrainRequeued[T Component](r *Reconciler[T]) []client.ObjectKey {
 	triggers := r.running.Load().triggers
 	var requeued []client.ObjectKey
 	for key := range triggers.Drain() {
-		if triggers.StartReconcile(key); !triggers.IsFast(key) {
+		if triggers.StartReconcile(key); !triggers.TakeCauses(key) {
 			requeued = append(requeued, key)
 		}
 	}

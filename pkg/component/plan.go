@@ -260,8 +260,9 @@ func (pl *planner) planned(ctx context.Context, request planRequest) (obj Compon
 		err := pl.local.Update(ctx, asked, client.DryRunAll, client.FieldOwner(pl.self.FieldOwner))
 		if apierrors.IsConflict(err) {
 			var unread error
-			stored, unread = pl.read(ctx, request.Key, request.uid)
-			err = errors.Join(err, unread)
+			if stored, unread = pl.read(ctx, request.Key, request.uid); unread != nil {
+				return unread
+			}
 		}
 		return err
 	})

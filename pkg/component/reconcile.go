@@ -66,11 +66,7 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	priority := trigger.PriorityDefault
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
 		verdict := h.end(ctx, s, outcome, sent)
-		switch {
-		case verdict.Err != nil, verdict.Reason == vocabulary.ReasonDeletionProcessing:
-		case verdict.Reason == vocabulary.ReasonProcessing:
-			h.triggers.ExpectDependents(key)
-		default:
+		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
 		}
 		return verdict

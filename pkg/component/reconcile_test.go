@@ -559,7 +559,7 @@ func TestNothingIsKeptForReconcilesThatDoNotFollow(t *testing.T) {
 		if forgotten := slices.Contains(h.targets.(*fakeTargets).forgotten, h.self.OwnerOf(key)); forgotten != tc.unwatched {
 			t.Errorf("%s: its watches have ended: %t", name, forgotten)
 		}
-		if queue.StartReconcile(key); tc.over && queue.IsFast(key) {
+		if queue.StartReconcile(key); tc.over && queue.TakeCauses(key) {
 			t.Errorf("%s: what its next reconcile would be for is kept", name)
 		}
 	}

@@ -6,6 +6,7 @@ package component
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -394,6 +395,7 @@ func TestMistakesInTheTypeOfTheSpec(t *testing.T) {
 		B SecretKeyReference `json:"b" fallbackKeys:"ok,a/b" digest:"no"`
 	}
 	f := finderFor[*widget]()
+	checkMistakes(t, f.Check(&struct{ A fmt.Stringer }{}), "field A of the spec is the interface fmt.Stringer: references are not found in interfaces")
 	checkMistakes(t, f.Check(&bad{}), `field A of the spec: tag notFoundPolicy is "never", must be ignoreOnDeletion or waitOnDeletion|`+
 		`field B of the spec: tag fallbackKeys has the key "a/b"|field B of the spec: tag digest is "no", must be ignore`)
 	checkMistakes(t, f.Check(maze{}), "GetSpec must return a pointer, because the spec can hold a component.")

@@ -32,8 +32,7 @@ type steps struct {
 // triggers is trigger.Queue.
 type triggers interface {
 	StartReconcile(key client.ObjectKey)
-	IsFast(key client.ObjectKey) bool
-	ExpectDependents(key client.ObjectKey)
+	TakeCauses(key client.ObjectKey) (fast bool)
 	Forget(key client.ObjectKey)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)

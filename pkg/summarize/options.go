@@ -102,7 +102,8 @@ func WithObservedGenerationAlways() Option {
 }
 
 // WithTransitionEvents makes an event of every change of Ready's status or
-// reason, after it is on the server. The event has Ready's reason and message.
+// reason, after it is on the server. The event has Ready's reason and message. A verdict
+// that is Announced has no such event.
 func WithTransitionEvents() Option {
 	return func(o *helperOptions) { o.TransitionEvents = true }
 }

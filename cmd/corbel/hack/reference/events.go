@@ -22,7 +22,7 @@ func (r *reference) events() (*page, error) {
 		}
 		p.row(code(c.text()), eventType, c.comment.inTable(c.name), capitalized(c.comment.value(keyWhatToDo)))
 	}
-	p.line("\n## Transitions\n\nWhen the status or the reason of condition Ready changes, an event has the reason and the message of the condition. [conditions.md](conditions.md) says what to do.")
+	p.line("\n## Transitions\n\nWhen the status or the reason of condition Ready changes, an event has the reason and the message of the condition. [conditions.md](conditions.md) says what to do. In place of Processing there is only the event Applied if objects were written.")
 	p.table("reason", "type")
 	for _, c := range r.conditionReasons() {
 		ready, _, _ := strings.Cut(c.comment.values[keyConditions], ",")

@@ -237,6 +237,9 @@ func (f *Finder) Check(spec any) error {
 		if field == nil {
 			return
 		}
+		if inner.Kind() == reflect.Interface && inner.NumMethod() > 0 {
+			mistakes = append(mistakes, fmt.Errorf("field %s of the spec is the interface %s: references are not found in interfaces", field.Name, inner))
+		}
 		switch policy := field.Tag.Get(notFoundPolicyTag); policy {
 		case "", ignoreOnDeletion, waitOnDeletion:
 		default:

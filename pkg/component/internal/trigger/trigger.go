@@ -50,10 +50,10 @@ type Queue struct {
 
 // causes says for what a component is reconciled.
 type causes struct {
-	// dependents and others: since the last reconcile started, a dependent or something else asked for the next one.
+	// dependents and others: a dependent, or something else, asked for the next reconcile.
 	dependents, others bool
-	// fast: when the last reconcile started, nothing but dependents had asked for it.
-	fast bool
+	// running are the causes of the reconcile that runs, and of reconciles before that failed before they took their causes.
+	running *causes
 }
 
 // delayed is a reconcile for dependents that is due later.
@@ -143,18 +143,13 @@ func (q *Queue) add(key client.ObjectKey, after time.Duration) {
 	}
 }
 
-// ExpectDependents is called for a component that waits for its dependents: it is reconciled again in any case, and then a look at
-// the dependents is enough unless something else asks for more.
-func (q *Queue) ExpectDependents(key client.ObjectKey) {
-	q.lock.Lock()
-	defer q.lock.Unlock()
-	q.note(key, causes{dependents: true})
+func (q *Queue) note(key client.ObjectKey, more causes) {
+	q.causes[key] = q.causes[key].with(more)
 }
 
-func (q *Queue) note(key client.ObjectKey, more causes) {
-	known := q.causes[key]
-	known.dependents, known.others = known.dependents || more.dependents, known.others || more.others
-	q.causes[key] = known
+func (c causes) with(more causes) causes {
+	c.dependents, c.others = c.dependents || more.dependents, c.others || more.others
+	return c
 }
 
 // StartReconcile is called before a reconcile reads anything. The causes that come afterwards are those of the next reconcile.
@@ -162,14 +157,29 @@ func (q *Queue) StartReconcile(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	known := q.causes[key]
-	q.causes[key] = causes{fast: known.dependents && !known.others}
+	running := causes{}.with(known)
+	if known.running != nil {
+		running = running.with(*known.running)
+	}
+	q.causes[key] = causes{running: &running}
 }
 
-// IsFast reports whether the reconcile that was started last uses the fast path.
-func (q *Queue) IsFast(key client.ObjectKey) bool {
+// TakeCauses is called by a reconcile before it works on the dependents. It drops the causes of the reconcile, and reports whether nothing
+// but dependents caused it, so that it uses the fast path.
+func (q *Queue) TakeCauses(key client.ObjectKey) (fast bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	return q.causes[key].fast && !q.AlwaysFull
+	known := q.causes[key]
+	if known.running == nil {
+		return false
+	}
+	taken := *known.running
+	if known.running = nil; known == (causes{}) {
+		delete(q.causes, key)
+	} else {
+		q.causes[key] = known
+	}
+	return taken.dependents && !taken.others && !q.AlwaysFull
 }
 
 // Forget drops the causes of reconciles of a component.

@@ -277,19 +277,25 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 		"a change during the last one": {
 			before: func(q *Queue) { q.StartReconcile(key); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce},
 		},
-		"a wait":                       {before: func(q *Queue) { q.ExpectDependents(key) }, fast: true, after: map[client.ObjectKey]time.Duration{}},
-		"a wait, then a trigger":       {before: func(q *Queue) { q.ExpectDependents(key); q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
-		"a change before the last one": {before: func(q *Queue) { q.DependentChanged(owner, status); q.Drain(); q.StartReconcile(key) }, after: map[client.ObjectKey]time.Duration{}},
+		"a trigger of a reconcile that failed early, then a change": {
+			before: func(q *Queue) {
+				q.RequestFull(key)
+				q.StartReconcile(key)
+				q.Drain()
+				q.DependentChanged(owner, content)
+			}, after: map[client.ObjectKey]time.Duration{key: 0},
+		},
+		"a change before the last one": {before: func(q *Queue) { q.DependentChanged(owner, status); q.Drain(); q.StartReconcile(key); q.TakeCauses(key) }, after: map[client.ObjectKey]time.Duration{}},
 	} {
 		q := New()
 		tc.before(q)
 		if diff := cmp.Diff(tc.after, q.Drain()); diff != "" {
 			t.Errorf("%s: what goes to the queue (-want +got):\n%s", name, diff)
 		}
-		if q.StartReconcile(key); q.IsFast(key) != tc.fast {
+		if q.StartReconcile(key); q.TakeCauses(key) != tc.fast {
 			t.Errorf("%s: fast path %v", name, !tc.fast)
 		}
-		if q.StartReconcile(key); q.IsFast(key) {
+		if q.StartReconcile(key); q.TakeCauses(key) {
 			t.Errorf("%s: the next reconcile is on the fast path without a cause", name)
 		}
 	}
@@ -302,13 +308,13 @@ func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 		q.RequestFast(key, time.Hour)
 		q.RequestFast(key, 200*time.Millisecond) // sooner counts
 		q.RequestFast(key, time.Hour)
-		if q.StartReconcile(key); q.IsFast(key) || len(q.Drain()) > 0 {
+		if q.StartReconcile(key); q.TakeCauses(key) || len(q.Drain()) > 0 {
 			t.Error("a reconcile before it is due is on the fast path")
 		}
 		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
 		due := len(q.Drain()) > 0
-		if q.StartReconcile(key); !due || !q.IsFast(key) || len(q.delayed) > 0 {
+		if q.StartReconcile(key); !due || !q.TakeCauses(key) || len(q.delayed) > 0 {
 			t.Error("the reconcile that is due is not on the fast path, or something is left")
 		}
 	})
@@ -318,7 +324,7 @@ func TestWithWatchesOfTheBuilderEveryReconcileIsFull(t *testing.T) {
 	q := New()
 	q.AlwaysFull = true
 	q.RequestFast(client.ObjectKey{Name: "main"}, 0)
-	if q.StartReconcile(client.ObjectKey{Name: "main"}); q.IsFast(client.ObjectKey{Name: "main"}) {
+	if q.StartReconcile(client.ObjectKey{Name: "main"}); q.TakeCauses(client.ObjectKey{Name: "main"}) {
 		t.Error("it is on the fast path")
 	}
 }
