@@ -40,6 +40,12 @@ type generatorFunc = manifests.GeneratorFunc
 
 var someInventory = v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{{Kind: "ConfigMap", Version: "v1", Name: "a"}}}
 
+// protectedKeys are what a component in the cluster of its operator cannot live without.
+var protectedKeys = []report.Key{
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "widgets.test.corbel.run"},
+	{Kind: "Namespace", Name: "default"}, {Kind: "Secret", Namespace: "default", Name: "test.corbel.run-digest-key"},
+}
+
 func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	engine := &fakeEngine{record: true, outcome: reconciler.Outcome{Inventory: someInventory, Settled: 1, Total: 1, ManifestDigest: "m1", Steps: map[string]int{"create": 1}}}
 	h, _ := testHandler(t, engine)
@@ -63,6 +69,9 @@ func TestCreateOrUpdateAsksTheEngine(t *testing.T) {
 	if request.Owner != (reconciler.Owner{Group: "test.corbel.run", Kind: "Widget", Namespace: "shop", Name: "main", UID: "uid-1"}) ||
 		request.Namespace != "other" || len(request.Objects) != 1 || request.Policies.ReapplyInterval != time.Hour || request.Policies.Delete != v1alpha1.DeletePolicyOrphan || request.ComponentDigest == "" {
 		t.Errorf("the engine got %+v", request)
+	}
+	if diff := cmp.Diff(protectedKeys, request.Protected); diff != "" {
+		t.Errorf("protected (-want +got):\n%s", diff)
 	}
 	if by := committed.Inventory.Operator; by == nil || by.Namespace != "default" || len(by.Key) != 8 {
 		t.Errorf("the record names the operator %+v", by)
