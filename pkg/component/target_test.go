@@ -129,10 +129,13 @@ func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		change   func(*operated)
 		next     version
+		fresh    bool  // nothing was applied before
 		revision int64 // 2 before
 		to       int64 // the revision of a rollback
+		retained int
 		remote   bool
 	}{
+		"a new component": {fresh: true, change: func(*operated) {}, next: one, revision: 1},
 		"at rest": {change: func(*operated) {}, next: one, revision: 2},
 		"an edit": {change: edit, next: one, revision: 3},
 		"another place, and other policies": {next: one, revision: 2, change: func(o *operated) {
@@ -149,7 +152,7 @@ func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
 		"another generator, and a hook": {next: version{digest: "2"}, revision: 3, change: func(o *operated) {
 			o.code.hooks[preReconcile] = hooksOf(PreviewSafe(noteHook("hook")))
 		}},
-		"a rollback": {change: annotate(vocabulary.AnnotationRollbackTo, "1"), next: one, revision: 3, to: 1},
+		"a rollback": {change: annotate(vocabulary.AnnotationRollbackTo, "1"), next: one, revision: 3, to: 1, retained: 1},
 		"the end of a rollback": {next: one, revision: 4, change: func(o *operated) {
 			annotate(vocabulary.AnnotationRollbackTo, "1")(o)
 			_, err := o.reconcile(one)
@@ -171,7 +174,9 @@ func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
 			o.engine.outcome = reconciler.Outcome{Total: 1, Settled: 1, Inventory: v1alpha1.Inventory{Format: 1, Items: []v1alpha1.InventoryItem{
 				{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "a"}, {Version: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"},
 			}}}
-			o.upTo(2)
+			if !test.fresh {
+				o.upTo(2)
+			}
 			test.change(o)
 			o.engine.planned, targets.asked = nil, nil
 			planned, plan := o.obj.DeepCopyObject().(*widget), &Plan{}
@@ -189,7 +194,7 @@ func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
 			if diff := cmp.Diff(targets.asked[1:], targets.asked[:1]); diff != "" || plan.Remote != test.remote {
 				t.Errorf("the target, which is remote: %t (-applied +planned):\n%s", plan.Remote, diff)
 			}
-			if plan.Revision != test.revision || o.obj.Status.Revision != test.revision || plan.RollbackTo != test.to || len(asked.Retain) != int(test.to) {
+			if plan.Revision != test.revision || o.obj.Status.Revision != test.revision || plan.RollbackTo != test.to || len(asked.Retain) != test.retained {
 				t.Errorf("planned is revision %d, rolled back to %d, retained are %v; applied is %d", plan.Revision, plan.RollbackTo, asked.Retain, o.obj.Status.Revision)
 			}
 
