@@ -83,7 +83,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 			carried.Groups = append(carried.Groups, randomGroup{objectGroup: group.objectGroup, Objects: objects})
 		}
 	}
-	k.randomParts, k.saved = carried, false
+	k.randomParts, k.secret.saved = carried, false
 	return nil
 }
 

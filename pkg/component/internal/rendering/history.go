@@ -104,7 +104,7 @@ func (r *Renderer) Restore(ctx context.Context, request Request, pinned v1alpha1
 	last.start(request, r.Now())
 	record, sets, err := r.sets(ctx, request, pinned.Revision)
 	if record != nil {
-		last.kept.record = record
+		last.kept.secret.record = record
 	}
 	if err != nil {
 		return Rendering{}, err

@@ -38,19 +38,22 @@ type kept struct {
 	component apitypes.UID
 	revision  revisions.Revision
 	keptContent
-	// record is the Secret; nil as long as nothing is known of it. It outlives the revision.
-	record *revisions.Record
-	// loaded: what is kept of the revision was read.
-	loaded bool
-	// saved: the Secret has all of it.
-	saved bool
-	// tooLarge and failed are the digests of manifests that are too large for the history, or that could
-	// not be written the last time.
-	tooLarge, failed string
+	secret keptSecret
 	// lost says why there is nothing in the Secret although the revision was rendered before.
 	lost string
 	// notice says why it is kept in memory only.
 	notice string
+}
+
+// keptSecret is what is known of the Secret of the revisions.
+type keptSecret struct {
+	// record is the Secret; nil as long as nothing is known of it. It outlives the revision.
+	record *revisions.Record
+	// loaded: what is kept of the revision was read. saved: the Secret has all of it.
+	loaded, saved bool
+	// tooLarge and failed are the digests of manifests that are too large for the history, or that could
+	// not be written the last time.
+	tooLarge, failed string
 }
 
 // keptContent is the content of the Secret.
@@ -67,7 +70,7 @@ type keptContent struct {
 // another one may have made of them, those that the revision has. New ones are to be saved before the
 // objects are applied.
 func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs string, objects []client.Object, read *answers, k *kept) ([]client.Object, *answers, error) {
-	if r.Revisions != nil && !k.loaded {
+	if r.Revisions != nil && !k.secret.loaded {
 		before := k.Time
 		if err := r.load(ctx, request, k); err != nil {
 			return nil, nil, err
@@ -139,7 +142,7 @@ func (k *kept) keepParts(found randomParts, objects []client.Object) error {
 	if err != nil {
 		return fmt.Errorf("the random values of the manifests: %w", err)
 	}
-	if k.saved = k.saved && reflect.DeepEqual(parts, k.randomParts); !k.saved {
+	if k.secret.saved = k.secret.saved && reflect.DeepEqual(parts, k.randomParts); !k.secret.saved {
 		k.randomParts = parts
 	}
 	return nil
@@ -148,7 +151,7 @@ func (k *kept) keepParts(found randomParts, objects []client.Object) error {
 // load reads what is kept of the revision in the Secret. What is in memory counts only if nothing is
 // there.
 func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
-	k.record = nil
+	k.secret.record = nil
 	record, err := r.Revisions.Read(ctx, r.Self.Revisions(request.Component))
 	if IsRefusal(err) {
 		if k.notice = inMemory(err); request.Rendered && k.Cause == "" {
@@ -159,12 +162,12 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	if err != nil {
 		return err
 	}
-	k.loaded = true
+	k.secret.loaded = true
 	content, err := record.Content(ctx, request.Revision)
 	if err == nil {
 		var stored keptContent
 		if err = utiljson.Unmarshal(content, &stored); err == nil {
-			k.record, k.keptContent, k.saved = record, stored, true
+			k.secret.record, k.keptContent, k.secret.saved = record, stored, true
 			return nil
 		}
 		err = &revisions.LostError{Changed: true, Err: err}
@@ -175,7 +178,7 @@ func (r *Renderer) load(ctx context.Context, request Request, k *kept) error {
 	}
 	// What is there of a revision that was not rendered before is of another one with the same number,
 	// which has never started.
-	if k.record, k.saved = record, false; request.Rendered && (lost.Changed || k.Cause == "") {
+	if k.secret.record, k.secret.saved = record, false; request.Rendered && (lost.Changed || k.Cause == "") {
 		k.lost = lost.Error()
 	}
 	return nil
@@ -191,7 +194,7 @@ func (r *Renderer) keepValues(ctx context.Context, request Request, read *answer
 			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
 	}
 	k.lost = ""
-	if r.Preview || k.saved || !needed || k.record == nil || request.Component.GetDeletionTimestamp() != nil {
+	if r.Preview || k.secret.saved || !needed || k.secret.record == nil || request.Component.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	content, err := json.Marshal(k.keptContent)
@@ -209,15 +212,15 @@ func (r *Renderer) keepValues(ctx context.Context, request Request, read *answer
 // engine has accepted them.
 func (r *Renderer) Keep(ctx context.Context, request Request, rendering *Rendering, last *Last) error {
 	k := &last.kept
-	if rendering.unsaved == nil || rendering.unsaved.Digest == k.tooLarge {
+	if rendering.unsaved == nil || rendering.unsaved.Digest == k.secret.tooLarge {
 		return nil
 	}
-	if k.record == nil {
+	if k.secret.record == nil {
 		var err error
 		// At the first revision, there is no Secret yet in most cases.
 		if request.Revision.Number == 1 && request.Stored == "" {
-			k.record = r.Revisions.Assume(r.Self.Revisions(request.Component))
-		} else if k.record, err = r.Revisions.Read(ctx, r.Self.Revisions(request.Component)); err != nil {
+			k.secret.record = r.Revisions.Assume(r.Self.Revisions(request.Component))
+		} else if k.secret.record, err = r.Revisions.Read(ctx, r.Self.Revisions(request.Component)); err != nil {
 			return r.notKept(ctx, revisions.Update{Set: rendering.unsaved}, k, err)
 		}
 	}
@@ -230,11 +233,11 @@ func (r *Renderer) write(ctx context.Context, request Request, update revisions.
 		return err
 	}
 	update.Revision, update.Retention = request.Revision, request.Retention
-	if err := k.record.Save(ctx, update); err != nil {
+	if err := k.secret.record.Save(ctx, update); err != nil {
 		return r.notKept(ctx, update, k, err)
 	}
 	if update.Content != nil {
-		k.saved, k.notice = true, ""
+		k.secret.saved, k.notice = true, ""
 	}
 	if update.Set != nil {
 		rendering.Stored, rendering.unsaved = update.Set.Digest, nil
@@ -246,10 +249,10 @@ func (r *Renderer) write(ctx context.Context, request Request, update revisions.
 func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept, err error) error {
 	tooLarge := revisions.IsTooLarge(err)
 	if !tooLarge && !IsRefusal(err) {
-		k.record, k.loaded = nil, false // it is read again: another process may have been faster
-		if repeated := update.Set != nil && k.failed == update.Set.Digest; update.Content != nil || !repeated {
+		k.secret.record, k.secret.loaded = nil, false // it is read again: another process may have been faster
+		if repeated := update.Set != nil && k.secret.failed == update.Set.Digest; update.Content != nil || !repeated {
 			if update.Set != nil {
-				k.failed = update.Set.Digest
+				k.secret.failed = update.Set.Digest
 			}
 			return err
 		}
@@ -260,7 +263,7 @@ func (r *Renderer) notKept(ctx context.Context, update revisions.Update, k *kept
 	}
 	if update.Set != nil {
 		if tooLarge {
-			k.tooLarge = update.Set.Digest
+			k.secret.tooLarge = update.Set.Digest
 		}
 		logf.FromContext(ctx).Info("the manifests are not kept in the history", "revision", k.revision.Number, "reason", err.Error())
 	}

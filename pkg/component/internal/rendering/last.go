@@ -133,7 +133,7 @@ func inputsOf(ctx context.Context, c client.Object) string {
 }
 
 // Record returns the Secret of the revisions as it is known, or nil.
-func (r *Last) Record() *revisions.Record { return r.kept.record }
+func (r *Last) Record() *revisions.Record { return r.kept.secret.record }
 
 // answers notes what a generator reads with its clients while it renders.
 type answers struct {

@@ -142,7 +142,7 @@ func (r *Last) start(request Request, now time.Time) {
 	}
 	next := kept{component: request.Component.GetUID(), revision: request.Revision, keptContent: keptContent{Time: now}}
 	if r.kept.component == next.component {
-		next.record = r.kept.record
+		next.secret.record = r.kept.secret.record
 	}
 	r.kept = next
 }
