@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/corbel-run/corbel/pkg/result"
 	"github.com/corbel-run/corbel/pkg/types"
@@ -105,5 +106,14 @@ func TestDelaysOfTheClasses(t *testing.T) {
 		if diff := cmp.Diff(tc.want, seconds(tc.class, tc.interval)); diff != "" {
 			t.Errorf("%s with interval %s (-want +got):\n%s", tc.class, tc.interval, diff)
 		}
+	}
+}
+
+func TestARateLimiterForgetsTheNextDelay(t *testing.T) {
+	l, request := NewRateLimiter(), reconcile.Request{}
+	l.setNext(request, time.Minute)
+	l.Forget(request)
+	if got := l.When(request); got >= time.Minute {
+		t.Errorf("held back for %s", got)
 	}
 }

@@ -136,8 +136,16 @@ func (l *RateLimiter) When(request reconcile.Request) time.Duration {
 	delete(l.next, request)
 	l.mu.Unlock()
 	if set {
-		l.Forget(request)
+		l.RateLimiter.Forget(request)
 		return delay
 	}
 	return l.RateLimiter.When(request)
+}
+
+// Forget drops what is kept about the request.
+func (l *RateLimiter) Forget(request reconcile.Request) {
+	l.mu.Lock()
+	delete(l.next, request)
+	l.mu.Unlock()
+	l.RateLimiter.Forget(request)
 }
