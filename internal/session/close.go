@@ -217,7 +217,11 @@ func (p *Session[T]) reportOutdated(ctx context.Context, err error) reconcile.Re
 		return reconcile.Result{RequeueAfter: delay} // it is reported already
 	}
 	logf.FromContext(ctx).Error(err, "the CustomResourceDefinition is outdated")
-	p.sessions.sendOnce(p.Object, corev1.EventTypeWarning, vocabulary.ReasonCRDOutdated, actionReconcile, err.Error())
+	before := p.patcher.OriginalCondition(v1alpha1.ConditionStalled)
+	known := before != nil && before.Reason == vocabulary.ReasonCRDOutdated
+	if p.sessions.Options.Recorder != nil && !known {
+		p.sessions.Options.Recorder.Eventf(p.Object, nil, corev1.EventTypeWarning, vocabulary.ReasonCRDOutdated, actionReconcile, "%s", err.Error())
+	}
 	return reconcile.Result{RequeueAfter: delay}
 }
 

@@ -199,4 +199,22 @@ func TestAnOutdatedDefinitionStallsTheObject(t *testing.T) {
 	}
 	b.wantReady(no, "CRDOutdated", "commit Widget ns/a: its type has no status subresource: enable it in the CustomResourceDefinition")
 	check.SameNamed(t, "events in two reconciles", 1, len(b.recorder.Events))
+	b.use(h)
+	b.mustReconcile()
+	check.SameNamed(t, "events after a restart of the operator", 1, len(b.recorder.Events))
+}
+
+func TestAnOutdatedDefinitionIsReportedOnceInADeletion(t *testing.T) {
+	h := &handler{remove: func(ctx context.Context, w *widget.Widget, commit lifecycle.Commit) (result.Result, error) {
+		w.Status.Phase = "Leaving"
+		return result.Empty, commit(ctx)
+	}}
+	b := newBench(t, h, nil)
+	b.server = widget.NewServerWithoutStatus(&widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 1, Finalizers: []string{finalizer}}})
+	b.use(h)
+	b.delete()
+	for range 3 {
+		b.mustReconcile()
+	}
+	check.SameNamed(t, "events of the beginning and of the definition", 2, len(b.recorder.Events))
 }
