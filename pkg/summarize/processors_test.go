@@ -58,6 +58,17 @@ func TestRecordReconcileReq(t *testing.T) {
 	if got, _, _ := unstructured.NestedString(never.Object, "status", "lastHandledReconcileAt"); got != "first" {
 		t.Errorf("the first request of an unstructured object is answered with %q", got)
 	}
+	pointers := &struct {
+		corev1.ConfigMap
+		Status *struct {
+			LastHandledReconcileAt *string `json:"lastHandledReconcileAt"`
+		} `json:"status"`
+	}{}
+	pointers.Annotations = never.GetAnnotations()
+	summarize.RecordReconcileReq(t.Context(), nil, pointers, result.Empty, nil)
+	if pointers.Status == nil || *pointers.Status.LastHandledReconcileAt != "first" {
+		t.Errorf("the status behind a pointer is %+v", pointers.Status)
+	}
 	// Objects without the field are left alone, also behind an adapter.
 	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{vocabulary.AnnotationReconcileRequestedAt: "x"}}}
 	summarize.RecordReconcileReq(t.Context(), nil, conditions.For(w, &w.Status.Conditions), result.Empty, nil)

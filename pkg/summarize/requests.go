@@ -21,7 +21,12 @@ const handledField = "lastHandledReconcileAt"
 
 // RecordReconcileReq answers a request for a reconcile: it copies the value of
 // the annotation reconcile.fluxcd.io/requestedAt to status.lastHandledReconcileAt, whatever the result of the
-// reconcile. Objects that lack the annotation, or the field of type string, stay as they are.
+// reconcile. Objects that lack the annotation stay as they are.
+//
+// Into a typed object the value is decoded, as by json.Unmarshal of a document with nothing but this field. The field may be of
+// any type that a string can be decoded into, such as a string or a pointer to one; otherwise it stays as it is. Of an object
+// without the field nothing changes, but a status that is a nil pointer becomes an empty one. If the object or its status
+// has a method UnmarshalJSON, that method gets the document, and has to leave the other fields alone.
 //
 // An unstructured object does not show whether its schema has the field, and an object that was
 // never asked for a reconcile lacks it all the same. So it is set there in any case: use this
@@ -41,7 +46,7 @@ func RecordReconcileReq(_ context.Context, _ Recorder, obj client.Object, _ resu
 	}
 	raw, err := json.Marshal(map[string]any{"status": map[string]any{handledField: token}})
 	if err == nil {
-		// The decoder changes nothing else of the object. An error means that the field has another type.
+		// An error means that the field has another type.
 		_ = utiljson.Unmarshal(raw, obj)
 	}
 }
