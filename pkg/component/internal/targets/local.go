@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,35 +38,43 @@ func DigestKeySecret(operatorNamespace, reconcilerName string) client.ObjectKey 
 type DigestKey struct {
 	client client.Client // reads from the server
 	secret client.ObjectKey
-	mu     sync.Mutex // is held during the requests for the key
-	key    []byte
+	slot   chan struct{} // for one request at a time; unlike a mutex it ends with the context
+	key    atomic.Pointer[[]byte]
 }
 
 // NewDigestKey returns the key that is kept in the Secret. The client reads from the server.
 func NewDigestKey(c client.Client, secret client.ObjectKey) *DigestKey {
-	return &DigestKey{client: c, secret: secret}
+	return &DigestKey{client: c, secret: secret, slot: make(chan struct{}, 1)}
 }
 
 // Cached returns the key if it was read, and nil otherwise.
 func (k *DigestKey) Cached() []byte {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.key
+	if key := k.key.Load(); key != nil {
+		return *key
+	}
+	return nil
 }
 
 // Get returns the key, and creates it the first time ever. A process reads it once: with another
 // key the inventory does not tell any more of which manifests the objects were made.
 func (k *DigestKey) Get(ctx context.Context) ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.key != nil {
-		return k.key, nil
+	if key := k.Cached(); key != nil {
+		return key, nil
+	}
+	select {
+	case k.slot <- struct{}{}:
+		defer func() { <-k.slot }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if key := k.Cached(); key != nil {
+		return key, nil
 	}
 	key, err := k.readOrCreate(ctx)
 	if err != nil {
 		return nil, k.explain(err)
 	}
-	k.key = key
+	k.key.Store(&key)
 	return key, nil
 }
 

@@ -165,6 +165,28 @@ func TestDigestKeyIsReadOnce(t *testing.T) {
 	}
 }
 
+func TestDigestKeyIsWaitedForNoLongerThanTheCaller(t *testing.T) {
+	first, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	reads := make(chan struct{}, 2)
+	key := NewDigestKey(interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			reads <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	}), keySecret)
+	var all sync.WaitGroup
+	all.Go(func() { _, _ = key.Get(first) })
+	<-reads
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := key.Get(ended); !errors.Is(err, context.Canceled) || key.Cached() != nil || first.Err() != nil {
+		t.Errorf("error %v, while the first reader ended with %v", err, first.Err())
+	}
+	cancel()
+	all.Wait()
+}
+
 func TestDigestKeyThatCannotBeHad(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	answering := func(err error) client.Client {
