@@ -81,10 +81,20 @@ type RefusedError struct {
 func Refused(err error) *RefusedError { return &RefusedError{Err: err} }
 
 // Error returns the answer of the API.
-func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Error() string {
+	if e == nil || e.Err == nil {
+		return "refused"
+	}
+	return e.Err.Error()
+}
 
 // Unwrap returns the answer of the API.
-func (e *RefusedError) Unwrap() error { return e.Err }
+func (e *RefusedError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // Object is an object that keeps a Record of its external resource in its status.
 type Object interface {

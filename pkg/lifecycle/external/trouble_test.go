@@ -71,6 +71,13 @@ func TestAfterARefusedCreateNothingIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestARefusalWithoutAnAnswerDoesNotPanic(t *testing.T) {
+	for _, err := range []error{external.Refused(nil), (*external.RefusedError)(nil)} {
+		check.Same(t, "refused", err.Error())
+		check.Same(t, nil, errors.Unwrap(err))
+	}
+}
+
 func TestARefusalAfterALostAnswerKeepsTheToken(t *testing.T) {
 	b, c := newClumsy(t, external.Options{})
 	c.create = func(context.Context, *vault) (external.Operation, error) { return external.Operation{}, errLost }
