@@ -6,6 +6,7 @@ package result
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -217,13 +218,13 @@ func retriable(err types.RetriableError) part {
 	return p
 }
 
-// branchesOf returns the errors that err joins, or nothing.
+// branchesOf returns the errors that err joins, or nothing. A branch that is nil does not count.
 func branchesOf(err error) []error {
+	var branches []error
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+		branches = joined.Unwrap()
+	} else if aggregate, ok := err.(interface{ Errors() []error }); ok {
+		branches = aggregate.Errors()
 	}
-	if aggregate, ok := err.(interface{ Errors() []error }); ok {
-		return aggregate.Errors()
-	}
-	return nil
+	return slices.DeleteFunc(slices.Clone(branches), func(branch error) bool { return branch == nil })
 }
