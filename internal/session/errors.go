@@ -44,11 +44,11 @@ func urgentError(err error, outcome result.Outcome, attempt func(result.Retry) t
 		if result.Compute(result.Empty, part, nil).Outcome != outcome {
 			continue
 		}
-		own, classified := part.(*result.Error)
-		if !classified && outcome == result.Failed {
+		own, _ := part.(*result.Error)
+		if own == nil && outcome == result.Failed {
 			return nil
 		}
-		if classified && (chosen == nil || delayOfError(own, attempt) < delayOfError(chosen, attempt)) {
+		if own != nil && (chosen == nil || delayOfError(own, attempt) < delayOfError(chosen, attempt)) {
 			chosen = own
 		}
 	}

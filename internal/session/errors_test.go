@@ -63,6 +63,7 @@ func TestErrorClasses(t *testing.T) {
 		{"joined with a plain one: it is not put off", errors.Join(classified(result.SeverityWarning, result.RetryVerySlow, 0), errCause), result.Failed, "Why", none, none},
 		{"joined in a wrapper", fmt.Errorf("all: %w", errors.Join(fatal, classified(result.SeverityError, result.RetryFast, 0))), result.Stalled, "Why", time.Second, 4 * time.Second},
 		{"nothing in it", &result.Error{Severity: result.SeverityError}, result.Stalled, "Stalled", testInterval, testInterval},
+		{"a nil pointer", (*result.Error)(nil), result.Failed, "Error", none, none},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			verdict := result.Compute(result.Empty, tc.err, nil)

@@ -64,7 +64,7 @@ func (e *Error) Error() string { return e.contextual().Error() }
 func (e *Error) Unwrap() error { return e.contextual() }
 
 func (e *Error) contextual() error {
-	switch e.Severity {
+	switch e := value(e); e.Severity {
 	case SeverityInfo:
 		return NewWaiting(e.Err, e.Reason, e.After)
 	case SeverityError:
@@ -85,14 +85,11 @@ type RequeueError struct {
 
 // Error returns the reason of the wait.
 func (e *RequeueError) Error() string {
-	if e.Err == nil {
-		return "not now"
-	}
-	return e.Err.Error()
+	return message(value(e).Err, "", "not now")
 }
 
 // Unwrap returns the reason of the wait.
-func (e *RequeueError) Unwrap() error { return e.Err }
+func (e *RequeueError) Unwrap() error { return value(e).Err }
 
 // Transient reports that the error is transient, for the locks of pkg/steps.
 func (e *RequeueError) Transient() bool { return true }

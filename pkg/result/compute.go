@@ -192,20 +192,20 @@ func parts(err error) []part {
 func contextOf(err error) (p part, ok bool) {
 	switch e := err.(type) {
 	case *Stalling:
-		return part{outcome: Stalled, reason: e.Reason}, true
+		return part{outcome: Stalled, reason: value(e).Reason}, true
 	case *Waiting:
-		return part{outcome: Waited, reason: e.Reason, delay: e.RequeueAfter}, true
+		return part{outcome: Waited, reason: value(e).Reason, delay: value(e).RequeueAfter}, true
 	case *Generic:
-		if e.Ignore {
+		if value(e).Ignore {
 			return part{outcome: Ignored, reason: e.Reason}, true
 		}
-		return part{outcome: Failed, reason: e.Reason}, true
+		return part{outcome: Failed, reason: value(e).Reason}, true
 	case *Event:
-		return part{outcome: Failed, reason: e.Reason}, true
+		return part{outcome: Failed, reason: value(e).Reason}, true
 	case types.RetriableError:
 		return retriable(e), true
 	case *types.RetriableError:
-		return retriable(*e), true
+		return retriable(value(e)), true
 	}
 	return part{}, false
 }

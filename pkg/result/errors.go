@@ -21,10 +21,10 @@ type Stalling struct {
 func NewStalling(err error, reason string) *Stalling { return &Stalling{Reason: reason, Err: err} }
 
 // Error returns the message of the cause.
-func (e *Stalling) Error() string { return message(e.Err, e.Reason, "stalled") }
+func (e *Stalling) Error() string { return message(value(e).Err, value(e).Reason, "stalled") }
 
 // Unwrap returns the cause.
-func (e *Stalling) Unwrap() error { return e.Err }
+func (e *Stalling) Unwrap() error { return value(e).Err }
 
 // Waiting is an error that asks for another reconcile after a while. It is not
 // returned to the controller and causes no exponential back-off.
@@ -44,10 +44,10 @@ func NewWaiting(err error, reason string, requeueAfter time.Duration) *Waiting {
 }
 
 // Error returns the message of the cause.
-func (e *Waiting) Error() string { return message(e.Err, e.Reason, "waiting") }
+func (e *Waiting) Error() string { return message(value(e).Err, value(e).Reason, "waiting") }
 
 // Unwrap returns the cause.
-func (e *Waiting) Unwrap() error { return e.Err }
+func (e *Waiting) Unwrap() error { return value(e).Err }
 
 // Generic is an ordinary error with a reason. It is returned to the controller,
 // unless Ignore is set: then the reconcile counts as if there had been nothing to do.
@@ -64,10 +64,10 @@ type Generic struct {
 func NewGeneric(err error, reason string) *Generic { return &Generic{Reason: reason, Err: err} }
 
 // Error returns the message of the cause.
-func (e *Generic) Error() string { return message(e.Err, e.Reason, "failed") }
+func (e *Generic) Error() string { return message(value(e).Err, value(e).Reason, "failed") }
 
 // Unwrap returns the cause.
-func (e *Generic) Unwrap() error { return e.Err }
+func (e *Generic) Unwrap() error { return value(e).Err }
 
 // Event is an ordinary error that is worth an event, with a reason. It is returned to the
 // controller. In summarize.RecordContextualError every failure is worth one; the
@@ -83,10 +83,10 @@ type Event struct {
 func NewEvent(err error, reason string) *Event { return &Event{Reason: reason, Err: err} }
 
 // Error returns the message of the cause.
-func (e *Event) Error() string { return message(e.Err, e.Reason, "failed") }
+func (e *Event) Error() string { return message(value(e).Err, value(e).Reason, "failed") }
 
 // Unwrap returns the cause.
-func (e *Event) Unwrap() error { return e.Err }
+func (e *Event) Unwrap() error { return value(e).Err }
 
 // message returns the message of the cause; without one, the reason or the kind of error.
 func message(cause error, reason, kind string) string {
@@ -95,3 +95,6 @@ func message(cause error, reason, kind string) string {
 	}
 	return cmp.Or(reason, kind)
 }
+
+// value makes the zero value of a nil pointer, which a caller may return or join by mistake.
+func value[E any](e *E) E { return *cmp.Or(e, new(E)) }

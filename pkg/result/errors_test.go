@@ -38,6 +38,12 @@ func TestErrorsWithoutACauseDoNotPanic(t *testing.T) {
 		{&result.Waiting{}, "waiting", result.Waited},
 		{&result.Generic{}, "failed", result.Failed},
 		{&result.Event{}, "failed", result.Failed},
+		{(*result.Stalling)(nil), "stalled", result.Stalled},
+		{(*result.Waiting)(nil), "waiting", result.Waited},
+		{(*result.Generic)(nil), "failed", result.Failed},
+		{(*result.Event)(nil), "failed", result.Failed},
+		{errors.Join((*result.Waiting)(nil), errPlain), "waiting\nno route to host", result.Failed},
+		{errors.Join((*result.Stalling)(nil), (*result.Event)(nil), (*result.Error)(nil), (*result.RequeueError)(nil)), "stalled\nfailed\nfailed\nnot now", result.Failed},
 	} {
 		if tc.err.Error() != tc.want || errors.Unwrap(tc.err) != nil {
 			t.Errorf("%T says %q, want %q", tc.err, tc.err, tc.want)
