@@ -87,7 +87,7 @@ func TestWhatMayBeThereAgainStaysOnRecord(t *testing.T) {
 	c := newCall(input{Input: plan.Input{Cause: plan.Deleting, Live: map[plan.Key]plan.Observation{}}})
 	c.recordAgain(item, plan.Observation{Message: "the server is busy"})
 	next := check.Must(plan.Next(c.in.Input))(t)
-	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.notes) != 1 {
+	if len(next.Inventory) != 1 || next.Inventory[0].Finished != "" || next.Done() || len(c.notes) != 1 || c.notes[0].Key != plan.KeyOf(item) || !strings.Contains(c.notes[0].Message, "the server is busy") {
 		t.Errorf("recorded %+v, notes %v, and the plan is\n%s", next.Inventory, c.notes, next)
 	}
 }
