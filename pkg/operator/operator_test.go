@@ -79,18 +79,21 @@ func TestUninstallDeletesAllComponents(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces []string
 		says       string
-		left       int
+		left       []string
 	}{
-		"of all namespaces": {nil, "deleting Widget a/one\ndeleting Widget b/two\n", 0},
-		"of one namespace":  {[]string{"b"}, "deleting Widget b/two\n", 1},
+		"of all namespaces": {nil, "deleting Widget a/one\ndeleting Widget b/two\n", nil},
+		"of one namespace":  {[]string{"b"}, "deleting Widget b/two\n", []string{"a/one"}},
 	} {
 		c, out := newFake(t, named("a", "one"), named("b", "two")), &bytes.Buffer{}
 		check.NoError(t, widgets().uninstall(t.Context(), c, test.namespaces, out))
 		list := &widget.WidgetList{}
 		check.NoError(t, c.List(t.Context(), list))
-		if out.String() != test.says || len(list.Items) != test.left {
-			t.Errorf("%s: it says %q, and leaves %v", name, out, list.Items)
+		var left []string
+		for _, w := range list.Items {
+			left = append(left, w.Namespace+"/"+w.Name)
 		}
+		check.SameNamed(t, name+": it says", test.says, out.String())
+		check.EqualNamed(t, name+": it leaves", test.left, left)
 	}
 }
 
