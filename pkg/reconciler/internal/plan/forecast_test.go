@@ -17,15 +17,16 @@ import (
 )
 
 // foreseen answers the questions of a forecast: a copy of the world executes the steps, and its controllers do their work in
-// between.
-func (w *world) foreseen() func(ForecastStep) Answer {
-	copied := *w
-	copied.objects, copied.accepted, copied.lost, copied.left = map[Key]*object{}, map[Key]bool{}, nil, nil
+// between. The copy has the violations of these steps.
+func (w *world) foreseen() (copied *world, answer func(ForecastStep) Answer) {
+	same := *w
+	copied = &same
+	copied.objects, copied.accepted, copied.lost, copied.left, copied.violations = map[Key]*object{}, map[Key]bool{}, nil, nil, nil
 	for key, o := range w.objects {
 		same := *o
 		copied.objects[key] = &same
 	}
-	return func(s ForecastStep) Answer {
+	return copied, func(s ForecastStep) Answer {
 		in := Input{Live: map[Key]Observation{}, Owner: theOwner, Now: w.now}
 		copied.progress()
 		if o := copied.objects[s.Key]; o != nil {
@@ -51,7 +52,14 @@ func (w *world) foreseen() func(ForecastStep) Answer {
 func forecast(d *driver, _ []string, _ []line) (string, error) {
 	in := d.input()
 	live, recorded := maps.Clone(in.Live), d.load()
-	f, err := NewForecast(in, d.world.foreseen())
+	copied, answer := d.world.foreseen()
+	f, err := NewForecast(in, answer)
+	for _, violation := range copied.violations {
+		// The uid and version of a step are not its own.
+		if !strings.Contains(violation, "has a precondition") {
+			return "", errors.New(violation)
+		}
+	}
 	if err != nil {
 		return "error    " + err.Error() + "\n", nil
 	}
