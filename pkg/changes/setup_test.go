@@ -65,8 +65,9 @@ func TestAllMistakesOfASetupAreOneError(t *testing.T) {
 		{"a long name", changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap]("example.com/"+strings.Repeat("x", 60)), changes.Options{}), []string{"with the suffix -pending", "63"}},
 		{"an unknown kind", changes.NewController("a", &MyKind{}, watching[*MyKind](finalizer), changes.Options{}), []string{"the scheme of the manager does not know the kind"}},
 	} {
-		err := tc.controller.SetupWithManager(idleManager(t))
-		check.Fails(t, err, tc.want...)
+		t.Run(tc.name, func(t *testing.T) {
+			check.Fails(t, tc.controller.SetupWithManager(idleManager(t)), tc.want...)
+		})
 	}
 	check.Fails(t, changes.NewController("a", &corev1.ConfigMap{}, watching[*corev1.ConfigMap](finalizer), changes.Options{}).SetupWithManager(nil), "the manager is nil")
 }

@@ -79,7 +79,7 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 			check.NoError(t, c.validate())
 			files := check.Must(c.files())(t)
 			for file, parts := range test.has {
-				check.Contains(t, string(files[file]), parts...)
+				t.Run(file, func(t *testing.T) { check.Contains(t, string(files[file]), parts...) })
 			}
 			for file, parts := range test.lacks {
 				for _, part := range parts {
