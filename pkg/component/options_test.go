@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
@@ -118,6 +119,16 @@ func TestOptions(t *testing.T) {
 				t.Errorf("settings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheCanariesOfTheOptionReachTheLimitsOfARollout(t *testing.T) {
+	got, err := resolveOptions("a", ReconcilerOptions{Revisions: RevisionOptions{Rollout: &Rollout{
+		MaxUnavailable: intstr.FromInt32(1), Canaries: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}},
+	}}})
+	check(t, err)
+	if got := got.rollout.Canaries.String(); got != "tier=canary" {
+		t.Errorf("canaries %q", got)
 	}
 }
 

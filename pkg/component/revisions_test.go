@@ -549,12 +549,17 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 			t.Errorf("%s: asked %t, %v, revision %d, note %q", name, got, err, revision, o.obj.Status.Note)
 		}
 	}
-	o := operate(t, ReconcilerOptions{})
-	o.obj.Annotations = map[string]string{"test.corbel.run/require-approval": "maybe"}
-	_, err := o.reconcile(version{digest: "1"})
-	checkMistakes(t, err, `"maybe" must be "true" or "false"`)
-	if verdict.Evaluate(verdict.Facts{Err: err}).Reason != vocabulary.ReasonSpecInvalid {
-		t.Errorf("the error %v is no mistake in the component", err)
+}
+
+func TestAWrongValueOfAnAnnotationIsAMistakeInTheComponent(t *testing.T) {
+	for annotation, want := range map[string]string{"require-approval": `"maybe" must be "true" or "false"`, "rollout": `"maybe" must be "pin", "promote" or "ignore"`} {
+		o := operate(t, ReconcilerOptions{})
+		o.obj.Annotations = map[string]string{"test.corbel.run/" + annotation: "maybe"}
+		_, err := o.reconcile(version{digest: "1"})
+		checkMistakes(t, err, want)
+		if verdict.Evaluate(verdict.Facts{Err: err}).Reason != vocabulary.ReasonSpecInvalid {
+			t.Errorf("the error %v is no mistake in the component", err)
+		}
 	}
 }
 
@@ -636,6 +641,22 @@ func TestAnotherKeyAndAnotherGenerator(t *testing.T) {
 	o.digestKey, o.revisions.DigestKey = fixedKey("another key").Get, fixedKey("another key").Get
 	if _, err := o.reconcile(version{digest: "2"}); err != nil || o.obj.Status.Revision != 1 {
 		t.Errorf("%v, revision %d", err, o.obj.Status.Revision)
+	}
+}
+
+// The first of them was never written into the status.
+func TestTwoRevisionsOfOneNumberHaveOtherRandomValues(t *testing.T) {
+	o := operate(t, ReconcilerOptions{})
+	o.revisions.Renderer.Generator = drawn(strings.Split("1 2 3 4 5 6 7 8 9", " ")...)
+	var values []string
+	for size := range 2 {
+		o.obj, o.memory = withSpec(widgetSpec{Size: size}), newMemory()
+		_, err := o.applier.createOrUpdate(t.Context(), o.obj, noCommit)
+		check(t, err)
+		values = append(values, valueOf(o.engine.applied[size].Objects))
+	}
+	if o.obj.Status.Revision != 1 || values[0] == values[1] {
+		t.Errorf("revision %d, values %q", o.obj.Status.Revision, values)
 	}
 }
 

@@ -233,7 +233,8 @@ func TestAPlanRunsOnlyHooksThatAreSafe(t *testing.T) {
 func TestAPlanGivesTheErrorOfTheReconcile(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := withSpec(widgetSpec{PlacementSpec: PlacementSpec{Namespace: "Not_Legal"}})
-	checkMistakes(t, h.planner.planApply(t.Context(), obj, manifests.GeneratorFunc(nothing), &Plan{}), `deployment namespace "Not_Legal"`)
+	obj.Annotations = map[string]string{"test.corbel.run/rollout": "maybe"}
+	checkMistakes(t, h.planner.planApply(t.Context(), obj, manifests.GeneratorFunc(nothing), &Plan{}), `deployment namespace "Not_Legal"|"maybe" must be "pin"`)
 }
 
 func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
