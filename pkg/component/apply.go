@@ -161,7 +161,7 @@ func (p *applier) startRevision(ctx context.Context, a *attempt) (revision.Start
 			conclude.SetVerdict(a.obj, verdict.Evaluate(verdict.Facts{Waiting: fmt.Sprintf("revision %d has started", status.Revision)}))
 		}
 	}
-	// Nothing is written again before the definition keeps the number of the revision.
+	// If the definition is outdated and prunes the number of the revision, the commit fails, and no dependent is written.
 	if _, reason, _ := a.obj.GetStatus().GetState(); started.Dropped || a.approved != nil || started.Updates && p.settings.rollout != nil || reason == vocabulary.ReasonCRDOutdated {
 		if err := a.commit(ctx); err != nil {
 			return started, err

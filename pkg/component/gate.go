@@ -33,7 +33,7 @@ type attempt struct {
 }
 
 // gate decides whether an attempt goes on. The answer of a closed gate names the work that goes on meanwhile. An error ends the
-// attempt, and nothing is written.
+// attempt before a dependent is written; the status reports the error.
 type gate func(ctx context.Context, a *attempt) (answer, error)
 
 // answer is the answer of a gate. The zero value says that the gate is open.

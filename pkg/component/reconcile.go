@@ -178,7 +178,7 @@ func (h *handler) settingsOf(obj Component) session.Settings {
 func (h *handler) noteFirstSeen(obj Component) {
 	if status := obj.GetStatus(); status.State == "" {
 		status.Inventory.Format = cmp.Or(status.Inventory.Format, v1alpha1.InventoryFormat) // nothing was lost
-		conclude.SetVerdict(obj, verdict.Evaluate(verdict.Facts{Claimed: true}))
+		conclude.SetVerdict(obj, verdict.Evaluate(verdict.Facts{FirstSeen: true}))
 	}
 }
 

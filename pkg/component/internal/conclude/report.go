@@ -101,7 +101,7 @@ func (c *Concluder) factsOf(obj identity.Component, outcome session.Outcome, fou
 	case outcome.Phase == session.PhaseSkip:
 		f.Skipped, f.SkippedFor = c.Author.Suspension(obj)
 	case outcome.Phase == session.PhaseClaim && outcome.Result != result.Success:
-		f.Claimed = true
+		f.FirstSeen = true
 	case f.Deleting:
 		f.Done = "nothing is left"
 	default:

@@ -50,7 +50,7 @@ type Intervals struct {
 // Held describes why the next revision does not start, by the reason and the message of Ready.
 type Held struct{ Reason, Message string }
 
-// Facts are all that a verdict depends on. At most one of Skipped, Claimed, Done,
+// Facts are all that a verdict depends on. At most one of Skipped, FirstSeen, Done,
 // RolledBack, Held, Waiting, Blocked, Unreachable and Err is set.
 type Facts struct {
 	Deleting bool
@@ -58,8 +58,8 @@ type Facts struct {
 	// 0 if not before it changes.
 	Skipped    string
 	SkippedFor time.Duration
-	// Claimed: this is the first reconcile of the component, and it has claimed the component.
-	Claimed bool
+	// FirstSeen: this is the first reconcile of the component.
+	FirstSeen bool
 	// Done describes the finished work.
 	Done string
 	// RolledBack is the reason why an earlier revision is applied, which is ready.
@@ -168,7 +168,7 @@ func (f Facts) evaluate() Verdict {
 		return f.wait(v1alpha1.StateError, metav1.ConditionFalse, vocabulary.ReasonObjectFailed, f.Waiting)
 	case f.Waiting != "":
 		return f.wait(v1alpha1.StateProcessing, metav1.ConditionUnknown, vocabulary.ReasonProcessing, f.Waiting)
-	case f.Claimed:
+	case f.FirstSeen:
 		return unfinished(v1alpha1.StatePending, metav1.ConditionUnknown, vocabulary.ReasonFirstSeen, "the component was seen for the first time", result.RequeueDelay)
 	case f.Deleting:
 		return unfinished(v1alpha1.StateDeleting, metav1.ConditionFalse, vocabulary.ReasonDeletionProcessing, f.Done, f.RegularRequeue())

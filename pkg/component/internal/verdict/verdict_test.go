@@ -72,7 +72,7 @@ func TestVerdict(t *testing.T) {
 			outcome{v1alpha1.StateError, falsy, stalled, vocabulary.ReasonRolledBack, "revision 2 failed", after(testRequeue), false}},
 		{"a revision without approval", Facts{Held: Held{Reason: vocabulary.ReasonApprovalRequired, Message: "revision 2 waits"}},
 			outcome{v1alpha1.StatePending, unknown, reconciling, vocabulary.ReasonApprovalRequired, "revision 2 waits", after(testRequeue), false}},
-		{"first reconcile", Facts{Claimed: true},
+		{"first reconcile", Facts{FirstSeen: true},
 			outcome{v1alpha1.StatePending, unknown, reconciling, "FirstSeen", "the component was seen for the first time", after(result.RequeueDelay), false}},
 		{"suspended: nothing until it changes", Facts{Skipped: "suspended"},
 			outcome{v1alpha1.StateSuspended, unknown, "", "Suspended", "suspended", after(0), false}},
@@ -300,7 +300,7 @@ type recordedStatus struct {
 func factsOf() map[string]Facts {
 	plain := errors.New("the server said no")
 	facts := map[string]Facts{
-		vocabulary.ReasonFirstSeen:          {Claimed: true},
+		vocabulary.ReasonFirstSeen:          {FirstSeen: true},
 		vocabulary.ReasonProcessing:         {Waiting: "Deployment shop/api: 1 of 3"},
 		vocabulary.ReasonReady:              {Done: "2 of 2 dependent objects are ready"},
 		vocabulary.ReasonError:              {Err: plain},

@@ -279,12 +279,10 @@ func union(live, desired []string) []string {
 	return all
 }
 
-// cleanOwnership removes the label and annotation of the former owner from an object that was
-// just adopted, as the server answered it. A server-side apply keeps them, and so does every write
-// that keeps ignored fields; as long as they are there, the object does not show which owner came
-// last. An ownerReference to the component itself is removed after every write: the garbage
-// collector would delete an orphan by it, and all other dependents in an order of its own. If it
-// fails, the write counts as not confirmed, and both are done again.
+// cleanOwnership removes two things from an object as the server answered the write. The label and annotation of the former owner
+// are removed after an adoption: a server-side apply keeps them, and so does a write that keeps ignored fields. An ownerReference to
+// the component is removed after every write: otherwise the garbage collector deletes orphans, and other dependents in an order
+// of its own. If this request fails, the write counts as not confirmed, and both requests are repeated.
 func (e *Executor) cleanOwnership(ctx context.Context, resource cluster.Resource, step plan.Step, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	metadata := map[string]any{"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion()}
 	due := removeReferences(metadata, live, []types.UID{step.Owner.Ref.UID})

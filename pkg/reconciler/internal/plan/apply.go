@@ -108,7 +108,7 @@ func (w *work) applyAbsent(u *unit) {
 	switch {
 	case u.isFinished():
 		u.markFinished()
-	case w.namespaceTerminating(u.key.Namespace) && u.isHook():
+	case w.namespaceTerminating(u.key.Namespace) && u.runsOnDelete():
 		// The namespace may wait for the owner, so the owner must not wait for it.
 		w.note(u.key, "", "is not run, because namespace %s is being deleted", u.key.Namespace)
 		u.settled = true
@@ -131,7 +131,7 @@ func (w *work) applyAbsent(u *unit) {
 // applyNotFetched creates an object that was not fetched: if it exists after
 // all, the server refuses the creation. An object that may have finished is fetched first.
 func (w *work) applyNotFetched(u *unit) {
-	if u.isPurged() || u.hasExpired() || u.isAppliedOnce() {
+	if u.isPurgeRecorded() || u.hasExpired() || u.isAppliedOnce() {
 		w.waitUnknown(u)
 		return
 	}
@@ -148,7 +148,7 @@ func (w *work) applyPresent(u *unit) {
 	case u.isFinished():
 		u.markFinished()
 	case !u.live.DeletionTimestamp.IsZero():
-		if !u.isPurged() && !u.isAppliedOnce() {
+		if !u.isPurgeRecorded() && !u.isAppliedOnce() {
 			w.blockWrite(u) // it is created again
 		}
 		w.wait(u, report.WaitGone, terminating(u.live))
@@ -156,7 +156,7 @@ func (w *work) applyPresent(u *unit) {
 		w.waitForNewOwner(u)
 	case !u.isOurs():
 		w.adopt(u)
-	case u.isPurged():
+	case u.isPurgeRecorded():
 		// The purge was recorded, but not answered; or the object was put
 		// back, with our label and annotation.
 		w.deletePurged(u)
@@ -222,7 +222,7 @@ func (w *work) adopt(u *unit) {
 	if u.item.UID != "" && u.item.UID == u.live.UID && u.relation == ownedByOther && u.live.Shared == "" {
 		// It was ours, and another owner has put its label or annotation on it. Adopting it
 		// again would start a conflict.
-		w.note(u.key, report.NoteReleased, "released: %s adopted it", u.owner)
+		w.note(u.key, report.NoteReleased, "released: %s adopted it", u.otherOwner)
 		u.item.Phase = vocabulary.PhaseReleased
 		w.waitForNewOwner(u)
 		return
@@ -250,7 +250,7 @@ func (w *work) adopt(u *unit) {
 // waitForNewOwner waits until the owner that adopted the object drops it, even under the policy Always.
 func (w *work) waitForNewOwner(u *unit) {
 	w.blockWrite(u)
-	w.wait(u, report.WaitOwner, "belongs to "+u.owner+", which adopted it")
+	w.wait(u, report.WaitOwner, "belongs to "+u.otherOwner+", which adopted it")
 }
 
 func (w *work) refuseAdoption(u *unit) {
@@ -260,8 +260,8 @@ func (w *work) refuseAdoption(u *unit) {
 			"remove what changes it for this component, such as a patch")
 		return
 	}
-	owner, remedy := "belongs to "+u.owner, "always"
-	if u.owner == "" {
+	owner, remedy := "belongs to "+u.otherOwner, "always"
+	if u.otherOwner == "" {
 		owner = "exists, has no owner,"
 	}
 	ownership := u.live.Ownership
@@ -319,7 +319,7 @@ func (w *work) write(u *unit, verb Verb, reason Reason) {
 	s.Desired, s.Autoscaled = u.desired, w.isAutoscaled(u)
 	switch reason {
 	case ReasonAdopted:
-		s.PreviousOwner = u.owner
+		s.PreviousOwner = u.otherOwner
 	case ReasonOwnershipShared:
 		s.PreviousOwner = strings.Join(u.live.Ownership.OtherOwners, " and ")
 	}
@@ -342,9 +342,9 @@ func (u *unit) isRecreatePolicy() bool {
 }
 
 // mustRecreate reports whether an object of ours has to be recreated, because the server has refused to
-// change an immutable field of it. Under RecreateOnImmutable, a changed manifest is a reason. Under Recreate
-// as well, so are a write that was not confirmed, and a difference after the digest key was replaced:
-// it is unknown then of which manifest the object was made. Changes of other clients are no reason.
+// change an immutable field of it. Under RecreateOnImmutable, a changed manifest is a reason. Under both policies, a write
+// that was not confirmed is a reason, and so is a difference after the digest key was replaced: then
+// it is unknown of which manifest the object was made. Changes of other clients are no reason.
 func (w *work) mustRecreate(u *unit) bool {
 	onImmutable := u.desired.Policies.Update == v1alpha1.UpdatePolicyRecreateOnImmutable
 	if u.failure == nil || !u.failure.Immutable || !u.isRecreatePolicy() && !onImmutable || !u.isOurs() && !u.isInherited() {
@@ -429,7 +429,7 @@ var recordedFinish = map[Finish]string{FinishComplete: vocabulary.FinishComplete
 // the hook had never run.
 func (w *work) settleReady(u *unit) {
 	u.settled = true
-	if u.isHook() {
+	if u.runsOnDelete() {
 		u.item.Phase = vocabulary.PhaseCompleted
 		w.recordFirst = true
 	}

@@ -154,7 +154,7 @@ func (u *unit) needsNoWriteIfUnknown() bool {
 	}
 	ended, _ := u.isComplete()
 	tied := strings.Contains(u.desired.Digest, revisionSeparator)
-	return tied || ended || u.hasExpired() || u.isPurged() || u.isHook() || u.isAppliedOnce() || u.toleratesDeletion()
+	return tied || ended || u.hasExpired() || u.isPurgeRecorded() || u.runsOnDelete() || u.isAppliedOnce() || u.toleratesDeletion()
 }
 
 // refusedAsDesired reports whether the server refuses to change the object in place, and

@@ -40,7 +40,7 @@ func (s Step) CorrectsDrift() bool { return s.Drift != nil }
 
 // toleratesDrift reports whether changes of other clients are not undone.
 func (u *unit) toleratesDrift() bool {
-	return u.desired.Policies.ToleratesDrift() && !u.isHook() // it has to run
+	return u.desired.Policies.ToleratesDrift() && !u.runsOnDelete() // it has to run
 }
 
 // wasDeleted reports whether another client deleted the object that was made of the
@@ -140,7 +140,7 @@ func (w *work) reportScaled(u *unit) {
 // now, because another client undoes every correction.
 func (w *work) conflict(u *unit) (Conflict, bool) {
 	c, known := w.in.Conflicts[u.key]
-	return c, known && !u.isHook() && w.in.Now.Before(c.Until)
+	return c, known && !u.runsOnDelete() && w.in.Now.Before(c.Until)
 }
 
 // correctsDrift reports whether a write for this reason would undo a change of another client.

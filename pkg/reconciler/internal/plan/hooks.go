@@ -10,15 +10,15 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
 )
 
-// isHook reports whether the object is desired only before or after a deletion.
-func (u *unit) isHook() bool {
+// runsOnDelete reports whether the object is desired only before or after a deletion.
+func (u *unit) runsOnDelete() bool {
 	return u.desired != nil && u.desired.Policies.RunOn != policy.RunOnApply
 }
 
 // hookCompleted reports whether a hook has done its work. It does not run again,
 // even if its manifest has changed.
 func (u *unit) hookCompleted() bool {
-	return u.isHook() && u.item.RunOn != "" && u.item.Phase == vocabulary.PhaseCompleted
+	return u.runsOnDelete() && u.item.RunOn != "" && u.item.Phase == vocabulary.PhaseCompleted
 }
 
 // convertToHook converts an ordinary object to a hook, which runs when the component is deleted:

@@ -22,12 +22,12 @@ import (
 // by its TTL, or it is applied only once. It is not created again, and an object that another
 // client creates in its place is not changed.
 func (u *unit) isFinished() bool {
-	return (u.isPurged() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs() && !u.isInherited()
+	return (u.isPurgeRecorded() || u.hasExpired() || u.isAppliedOnce()) && u.live.known() && !u.isOurs() && !u.isInherited()
 }
 
 func (u *unit) markFinished() {
 	u.settled = true
-	if u.isPurged() || u.isHook() {
+	if u.isPurgeRecorded() || u.runsOnDelete() {
 		u.item.Phase = vocabulary.PhaseCompleted
 	}
 	// There is no object to take over. An object that was never seen keeps the mark.
@@ -49,7 +49,7 @@ func (u *unit) finish() Finish {
 // mayHaveExpired reports whether the object, which was made of the manifest, is absent or
 // terminating, and may have been removed by its TTL.
 func (u *unit) mayHaveExpired() bool {
-	made := u.item.UID != "" && u.item.Phase == vocabulary.PhaseApplied && (u.isSame() || u.isHook()) && !u.becameHook
+	made := u.item.UID != "" && u.item.Phase == vocabulary.PhaseApplied && (u.isSame() || u.runsOnDelete()) && !u.becameHook
 	going := u.live.Existence == Present && !u.live.DeletionTimestamp.IsZero() && u.item.UID == u.live.UID && u.isOurs()
 	return made && (u.live.Existence == Absent || going)
 }
@@ -69,7 +69,7 @@ func (u *unit) isComplete() (complete, assumed bool) {
 // hasExpired reports whether it is recorded that the object completed and was removed by its
 // TTL.
 func (u *unit) hasExpired() bool {
-	return u.item.Phase == vocabulary.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.isHook())
+	return u.item.Phase == vocabulary.PhaseCompleted && u.desired.Policies.Order.Purge == nil && (u.isSame() || u.runsOnDelete())
 }
 
 // settleExpired sets an object settled that completed and is removed by its TTL, and reports
@@ -90,17 +90,17 @@ func (w *work) settleExpired(u *unit) bool {
 	return true
 }
 
-// isPurged reports whether the object did its work and its purge is recorded, and its manifest
+// isPurgeRecorded reports whether the object did its work and its purge is recorded, and its manifest
 // is unchanged.
-func (u *unit) isPurged() bool {
+func (u *unit) isPurgeRecorded() bool {
 	purged := u.item.Phase == vocabulary.PhaseCompleted || u.item.Phase == vocabulary.PhaseCompleting
-	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.isHook())
+	return purged && u.desired.Policies.Order.Purge != nil && (u.isSame() || u.runsOnDelete())
 }
 
 // isAppliedOnce reports whether the object must not be touched again. An object of ours was
 // applied, even if the answer was lost.
 func (u *unit) isAppliedOnce() bool {
-	if u.isHook() {
+	if u.runsOnDelete() {
 		return false // it runs once in any case, and has to
 	}
 	switch u.desired.Policies.Reconcile {

@@ -93,11 +93,11 @@ func (g Guard) AllowsOrphan() bool {
 func (w *work) dropUnowned(u *unit) {
 	switch {
 	case u.relation == earlierIncarnation:
-		w.note(u.key, report.NoteReleased, "released: it belongs to %s and was never adopted", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s and was never adopted", u.otherOwner)
 	case u.item.UID == "" || u.item.Phase == vocabulary.PhaseReleased:
 		// It was never ours, or its release was reported before.
 	case u.relation == ownedByOther:
-		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.otherOwner)
 	case u.item.UID == u.live.UID:
 		w.note(u.key, report.NoteReleased, "released: it no longer has the label and annotation of this component")
 	default:
@@ -120,7 +120,7 @@ func (w *work) removeOwnership(u *unit, reason Reason) {
 		return
 	}
 	if u.item.Phase != vocabulary.PhaseReleased {
-		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.owner)
+		w.note(u.key, report.NoteReleased, "released: it belongs to %s", u.otherOwner)
 	}
 	w.orphanStep(u, reason)
 }

@@ -158,8 +158,8 @@ func relate(me Owner, item v1alpha1.InventoryItem, policies policy.Set, live Obs
 	}
 }
 
-// mayAdoptFromAll reports whether the object has owners of other tools and reconcilers, and the policies name all of them: at least one
-// that objects are adopted from, and else only the one that stays beside it.
+// mayAdoptFromAll reports whether AdoptFrom names at least one of the other owners of the object, and AdoptBeside is the only other owner
+// that AdoptFrom may leave out.
 func (o Ownership) mayAdoptFromAll(policies policy.Set) bool {
 	isFrom := func(owner string) bool { return slices.Contains(policies.AdoptFrom, owner) }
 	isOther := func(owner string) bool { return !isFrom(owner) && owner != policies.AdoptBeside }

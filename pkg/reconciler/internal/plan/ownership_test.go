@@ -163,7 +163,7 @@ func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 				policies.Adoption, policies.AdoptFrom = adoption, []string{test.from}
 				live := Observation{Existence: Present, UID: "u1", Ownership: test.ownership}
 				u := &unit{desired: &Desired{Policies: policies}, live: live}
-				u.relation, u.owner = relate(theOwner, v1alpha1.InventoryItem{}, policies, live)
+				u.relation, u.otherOwner = relate(theOwner, v1alpha1.InventoryItem{}, policies, live)
 				check.SameNamed(t, "may be adopted under "+string(adoption), test.want, u.mayAdopt())
 			}
 		})

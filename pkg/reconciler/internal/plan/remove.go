@@ -72,7 +72,7 @@ var generatedName = regexp.MustCompile(`-[2456789bcdfghkmt]{10}$`)
 func (w *work) awaitsRollout(u *unit, reason Reason) bool {
 	generated := (u.key.Kind == "ConfigMap" || u.key.Kind == "Secret") && u.key.Group == "" && generatedName.MatchString(u.key.Name)
 	return reason == ReasonRedundant && generated && !w.in.TimedOut && slices.ContainsFunc(w.units, func(other *unit) bool {
-		return other.desired != nil && !other.isHook() && other.key.Namespace == u.key.Namespace && !other.settled
+		return other.desired != nil && !other.runsOnDelete() && other.key.Namespace == u.key.Namespace && !other.settled
 	})
 }
 

@@ -18,9 +18,9 @@ type unit struct {
 	recorded bool
 	live     Observation
 	relation relation
-	// owner names the owner of the object, if it is not us.
-	owner   string
-	failure *Failure
+	// otherOwner names the owner of the object, if it is not us.
+	otherOwner string
+	failure    *Failure
 	// instance is set if the object is an instance of a managed type.
 	instance bool
 	// settled: nothing is to be done and nothing is waited for.
@@ -63,7 +63,7 @@ type unit struct {
 // record up to date.
 func (u *unit) setDesired(d *Desired) {
 	u.desired = d
-	if u.becameHook = u.recorded && u.isHook() && u.item.RunOn == ""; u.becameHook {
+	if u.becameHook = u.recorded && u.runsOnDelete() && u.item.RunOn == ""; u.becameHook {
 		return // it is an ordinary object until it is gone
 	}
 	u.item.Digest = carryRevision(u.item.Digest, d.Digest)
@@ -96,7 +96,7 @@ func (u *unit) setLive(in Input) {
 		if u.desired != nil {
 			policies = u.desired.Policies
 		}
-		u.relation, u.owner = relate(in.Owner, u.item, policies, u.live)
+		u.relation, u.otherOwner = relate(in.Owner, u.item, policies, u.live)
 		// A crash may have kept from the record that the object was taken over.
 		u.item.Inherited = u.item.Inherited && !u.isOurs()
 	}
