@@ -37,9 +37,6 @@ type Options struct {
 	Inherited map[string]string
 	// AdoptsAlways is set if the default adoption policy is Always.
 	AdoptsAlways bool
-	// IdentityGone is set if components may leave dependents behind that nobody has the rights to remove, because their
-	// namespace and their account are gone.
-	IdentityGone bool
 	// Killed is when the API server was killed, in the order of time. The log may lack
 	// the last requests before each of these times, among them deletions.
 	Killed []time.Time

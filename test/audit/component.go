@@ -113,7 +113,7 @@ func (r *replay) checkRecord(before, now *component, after body) {
 		}
 	}
 	// A component that is skipped or abandoned keeps its labels and annotations on its dependents.
-	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true" || r.options.IdentityGone
+	untouched := after.Metadata.Annotations[r.options.Name+"/management-policy"] == "skip" || after.Metadata.Annotations[r.options.Name+"/abandon"] == "true"
 	if !finalized || untouched || now.forged {
 		return
 	}
