@@ -183,6 +183,9 @@ func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after boo
 	t.Helper()
 	total := 0
 	t.Run("no crash", func(t *testing.T) { total, _ = story(t, 0, false) })
+	if total < 3 {
+		t.Errorf("only %d requests", total)
+	}
 	cases, ran, crashes := slice.FromEnvironment(t), 0, 0
 	for at := 1; at <= total; at++ {
 		for i, after := range []bool{false, true} {
