@@ -199,18 +199,23 @@ func (l *looped) reconcile() (*widget, ctrl.Result, error) {
 	return after, result, err
 }
 
-func TestAServerThatRefusesToStoreTheStatusIsReportedByAnEvent(t *testing.T) {
-	h, log := testHandler(t, &fakeEngine{})
-	l := newLooped(t, h, newWidget())
-	l.dropped = apierrors.NewInvalid(widgetKind, "main", field.ErrorList{field.Invalid(field.NewPath("metadata"), "main", "that name is not allowed")})
-	for range 2 {
-		if _, err := h.reconcile(t.Context(), client.ObjectKeyFromObject(newWidget())); err == nil {
-			t.Error("a status that is not stored is no error")
+func TestAServerThatRefusesToStoreAComponentIsReportedByAnEvent(t *testing.T) {
+	answer := apierrors.NewInvalid(widgetKind, "main", field.ErrorList{field.Invalid(field.NewPath("metadata"), "main", "that name is not allowed")})
+	for what, refuse := range map[string]func(*looped){
+		"metadata": func(l *looped) { l.refused = answer }, "status": func(l *looped) { l.dropped = answer },
+	} {
+		h, log := testHandler(t, &fakeEngine{})
+		l := newLooped(t, h, newWidget())
+		refuse(l)
+		for range 2 {
+			if _, err := h.reconcile(t.Context(), client.ObjectKeyFromObject(newWidget())); err == nil {
+				t.Errorf("%s: what is not stored is no error", what)
+			}
 		}
-	}
-	refusals := slices.DeleteFunc(slices.Clone(log.lines), func(line string) bool { return !strings.Contains(line, "WriteRefused") })
-	if len(refusals) != 1 || !strings.HasPrefix(refusals[0], "Warning|WriteRefused|") || !strings.Contains(refusals[0], "that name is not allowed") {
-		t.Errorf("events %q", log.lines)
+		refusals := slices.DeleteFunc(slices.Clone(log.lines), func(line string) bool { return !strings.Contains(line, "WriteRefused") })
+		if len(refusals) != 1 || !strings.HasPrefix(refusals[0], "Warning|WriteRefused|") || !strings.Contains(refusals[0], "that name is not allowed") {
+			t.Errorf("%s: events %q", what, log.lines)
+		}
 	}
 }
 

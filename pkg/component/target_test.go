@@ -136,8 +136,8 @@ func TestAPlanAsksForWhatTheReconcileAsksFor(t *testing.T) {
 		remote   bool
 	}{
 		"a new component": {fresh: true, change: func(*operated) {}, next: one, revision: 1},
-		"at rest": {change: func(*operated) {}, next: one, revision: 2},
-		"an edit": {change: edit, next: one, revision: 3},
+		"at rest":         {change: func(*operated) {}, next: one, revision: 2},
+		"an edit":         {change: edit, next: one, revision: 3},
 		"another place, and other policies": {next: one, revision: 2, change: func(o *operated) {
 			o.obj.Generation, o.obj.Spec.Namespace, o.obj.Spec.DeletePolicy = 3, "other", v1alpha1.DeletePolicyOrphan
 			o.obj.Spec.AdditionalManagedTypes = []reconciler.TypeInfo{{Group: "batch", Kind: "CronJob"}}
