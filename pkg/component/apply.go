@@ -315,7 +315,7 @@ func (p *applier) hooksAfterFastPath(ctx context.Context, obj Component) error {
 		return nil
 	}
 	absent, _ := p.readReferences(ctx, obj)
-	if err := absent.Retry(); err != nil {
+	if err := absent.Err(); err != nil {
 		return err
 	}
 	return p.runHooks(ctx, postReconcile, obj)

@@ -180,10 +180,10 @@ type fakeTriggers struct {
 	asked        map[client.ObjectKey]time.Duration
 }
 
-func (f *fakeTriggers) StartReconcile(client.ObjectKey)   {}
-func (f *fakeTriggers) TakeCauses(client.ObjectKey) bool      { return f.fast }
-func (f *fakeTriggers) Forget(client.ObjectKey)           {}
-func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool    { return f.urgent }
+func (f *fakeTriggers) StartReconcile(client.ObjectKey)  {}
+func (f *fakeTriggers) TakeCauses(client.ObjectKey) bool { return f.fast }
+func (f *fakeTriggers) Forget(client.ObjectKey)          {}
+func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool   { return f.urgent }
 
 func (f *fakeTriggers) RequestFast(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
 

@@ -39,8 +39,8 @@ type remembered struct {
 	cache renderCache
 	// rendering is the last one, to notice when another one differs for no reason.
 	rendering rendering.Last
-	// creations says when a creation without a known answer may last have been sent.
-	creations creations
+	// pendingCreations says when a creation without a known answer may last have been sent.
+	pendingCreations pendingCreations
 	// soleWriter: no creation can be under way in this deletion.
 	soleWriter bool
 }
@@ -52,9 +52,9 @@ type remembered struct {
 // deletion reads at its end what was removed. It is longer than an API server works at a request, unless --request-timeout is raised.
 const unansweredFor = 75 * time.Second
 
-// creations says when a creation for a component without a known answer may last have been sent, by this process or by the one
+// pendingCreations says when a creation for a component without a known answer may last have been sent, by this process or by the one
 // that led before.
-type creations struct {
+type pendingCreations struct {
 	component apitypes.UID
 	// last is zero if there was none.
 	last time.Time
@@ -64,7 +64,7 @@ type creations struct {
 
 // mayBeUnderWay reports whether one of them may take effect yet. With a LeaderLock, the leader before sends none later, unless it
 // was frozen right before a request: see decision 0007.
-func (c creations) mayBeUnderWay(now time.Time) bool { return now.Sub(c.last) < unansweredFor }
+func (c pendingCreations) mayBeUnderWay(now time.Time) bool { return now.Sub(c.last) < unansweredFor }
 
 func newMemory() *memory { return &memory{byKey: map[client.ObjectKey]*remembered{}} }
 

@@ -57,7 +57,7 @@ func (o *opener) resolve(ctx context.Context, obj Component, mistakes error, loa
 	if err := errors.Join(configErr, suspendErr, mistakes, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolved, access, nil, &verdict.InvalidError{Err: o.self.About(obj, err)}
 	}
-	absent = load(ctx, obj).Retry()
+	absent = load(ctx, obj).Err()
 	if access, err = accessOf(obj, o.settings); err != nil {
 		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: o.self.About(obj, err)}))
 	}

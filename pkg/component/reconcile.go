@@ -53,19 +53,19 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	sent := creations{}
+	pending := pendingCreations{}
 	h.concluder.Start(key) // not in Run: a session that has an error already runs nothing
-	s.Run(ctx, func(ctx context.Context) (result.Result, error) { return h.runPhase(ctx, s, &sent) })
+	s.Run(ctx, func(ctx context.Context) (result.Result, error) { return h.runPhase(ctx, s, &pending) })
 	s.Finalize(ctx, func(ctx context.Context) error {
 		h.noteLost(s.Object, false)
 		return h.deletion.finalize(ctx, s.Object, s.Policy, s.Commit)
 	})
 	if s.Gone {
-		h.forgetGone(ctx, key, s.Phase, sent)
+		h.forgetGone(ctx, key, s.Phase, pending)
 	}
 	priority := trigger.PriorityDefault
 	answer, err := s.Close(ctx, func(outcome session.Outcome) result.Verdict {
-		verdict := h.end(ctx, s, outcome, sent)
+		verdict := h.end(ctx, s, outcome, pending)
 		if verdict.Err == nil && verdict.Reason != vocabulary.ReasonProcessing && verdict.Reason != vocabulary.ReasonDeletionProcessing {
 			priority = trigger.PriorityLow
 		}
@@ -80,8 +80,8 @@ func (h *handler) reconcile(ctx context.Context, key client.ObjectKey) (ctrl.Res
 	return answer, err
 }
 
-// runPhase does what the phase of the session asks for. Sent becomes the creations that may be under way.
-func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], sent *creations) (result.Result, error) {
+// runPhase does what the phase of the session asks for. Pending becomes the creations that may be under way.
+func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], pending *pendingCreations) (result.Result, error) {
 	obj := s.Object
 	dropForeign(obj.GetStatus())
 	if h.self.Former(obj) == "" {
@@ -97,9 +97,9 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 	h.concluder.WarnOfUnknownAnnotations(obj)
 	// The memory has no creations while this reconcile runs: if it panics, the next one assumes that some may be under way.
 	known := h.remembered(obj)
-	*sent, known.creations = known.creations, creations{}
-	if sent.component != obj.GetUID() {
-		*sent = creations{component: obj.GetUID(), last: h.now()}
+	*pending, known.pendingCreations = known.pendingCreations, pendingCreations{}
+	if pending.component != obj.GetUID() {
+		*pending = pendingCreations{component: obj.GetUID(), last: h.now()}
 	}
 	switch s.Phase {
 	case session.PhaseClaim, session.PhaseApply:
@@ -109,12 +109,12 @@ func (h *handler) runPhase(ctx context.Context, s *session.Session[Component], s
 			return result.Empty, err
 		}
 		if s.Phase == session.PhaseClaim && isEmpty(obj) {
-			sent.last = time.Time{} // nothing is created before the claim
+			pending.last = time.Time{} // nothing is created before the claim
 		}
 		return h.applier.createOrUpdate(ctx, obj, s.Commit)
 	case session.PhaseDelete:
 		// Without the lock, another process may still be creating objects, and so may the former operator.
-		known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !sent.mayBeUnderWay(h.now())
+		known.soleWriter = h.settings.leaderLock != nil && h.self.FormerName(obj) == "" && !pending.mayBeUnderWay(h.now())
 		return h.deletion.delete(ctx, obj, s.Commit)
 	case session.PhaseSkip:
 		h.suspend(obj)
@@ -131,25 +131,25 @@ func (h *handler) noteLost(obj Component, claiming bool) {
 }
 
 // forgetGone drops the memory of a component that is gone, but for creations that may be under way.
-func (h *handler) forgetGone(ctx context.Context, key client.ObjectKey, phase session.Phase, sent creations) {
-	late := h.memory.entryOf(key).creations
+func (h *handler) forgetGone(ctx context.Context, key client.ObjectKey, phase session.Phase, pending pendingCreations) {
+	late := h.memory.entryOf(key).pendingCreations
 	h.forgetComponent(ctx, key)
 	if phase == session.PhaseFinalize {
-		late = sent
-		late.ended = sent.mayBeUnderWay(h.now())
+		late = pending
+		late.ended = pending.mayBeUnderWay(h.now())
 	}
 	h.eraseLateRevisions(ctx, key, late)
 }
 
 // end remembers what the next reconcile has to know, and reports the outcome.
-func (h *handler) end(ctx context.Context, s *session.Session[Component], outcome session.Outcome, sent creations) result.Verdict {
+func (h *handler) end(ctx context.Context, s *session.Session[Component], outcome session.Outcome, pending pendingCreations) result.Verdict {
 	obj := s.Object
 	h.noteLost(obj, s.Claiming()) // perhaps the session had an error before
 	verdict := h.report(ctx, obj, outcome)
 	if !isClean(outcome.Err) || ctx.Err() != nil {
-		sent.last = h.now()
+		pending.last = h.now()
 	}
-	h.remembered(obj).creations = sent
+	h.remembered(obj).pendingCreations = pending
 	return verdict
 }
 
@@ -193,20 +193,20 @@ func (h *handler) suspend(obj Component) {
 
 // eraseLateRevisions is for a component that is gone. If a creation of the Secret of its revisions may arrive yet, the Secret is
 // deleted once none can be under way any more.
-func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, sent creations) {
-	if !sent.ended { // perhaps it only belongs to another process
+func (h *handler) eraseLateRevisions(ctx context.Context, key client.ObjectKey, pending pendingCreations) {
+	if !pending.ended { // perhaps it only belongs to another process
 		return
 	}
-	if sent.mayBeUnderWay(h.now()) {
-		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(sent.last))
+	if pending.mayBeUnderWay(h.now()) {
+		h.triggers.RequestFast(key, unansweredFor-h.now().Sub(pending.last))
 	} else {
-		err := h.revisions.Renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.self.Kind, Namespace: key.Namespace, Name: key.Name, UID: sent.component}, nil)
+		err := h.revisions.Renderer.Revisions.Erase(ctx, revisions.Component{GroupVersionKind: h.self.Kind, Namespace: key.Namespace, Name: key.Name, UID: pending.component}, nil)
 		if err == nil {
 			return
 		}
 		h.records.RetryForget(ctx, key, err)
 	}
-	h.memory.entryOf(key).creations = sent
+	h.memory.entryOf(key).pendingCreations = pending
 }
 
 // forgetComponent drops the memory of a component that is gone, or does not belong to this

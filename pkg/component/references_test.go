@@ -64,7 +64,7 @@ func TestReferencesAreLoaded(t *testing.T) {
 		Texts:    map[string]ConfigMapKeyReference{"x": {Name: "texts", Key: "hello"}, "y": {Name: "texts", Key: "bye"}},
 		Own:      own("loaded", nil),
 	})
-	check(t, h.loadReferences(t.Context(), obj).Retry())
+	check(t, h.loadReferences(t.Context(), obj).Err())
 	refs := obj.Spec.Refs
 	if got := string(refs.Password.Value()); got != "t" {
 		t.Errorf("the password is %q", got)
@@ -196,7 +196,7 @@ func TestReferencesOfTheAuthorAreContained(t *testing.T) {
 				h.code.loadTimeout, h.code.guard = 10*time.Millisecond, guard.New(0)
 			}
 			obj := withRefs(widgetReferences{Own: &ownReference{load: test.load}})
-			checkMistakes(t, h.loadReferences(t.Context(), obj).Retry(), test.err)
+			checkMistakes(t, h.loadReferences(t.Context(), obj).Err(), test.err)
 			if obj.Spec.Size != 0 {
 				t.Error("the spec was changed")
 			}
@@ -209,7 +209,7 @@ func TestEachObjectIsReadOnce(t *testing.T) {
 	counting := &countingClient{Client: fake.NewFakeClient(secretObject("creds", map[string][]byte{"token": []byte("t")}))}
 	h.local = counting
 	obj := withRefs(widgetReferences{Password: &SecretKeyReference{Name: "creds"}, Secrets: []SecretReference{{Name: "creds"}, {Name: "creds"}}})
-	if err := h.loadReferences(t.Context(), obj).Retry(); err != nil || counting.gets != 1 {
+	if err := h.loadReferences(t.Context(), obj).Err(); err != nil || counting.gets != 1 {
 		t.Errorf("%d reads, %v", counting.gets, err)
 	}
 }

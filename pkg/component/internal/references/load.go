@@ -145,7 +145,7 @@ type Absence struct {
 }
 
 // Retry makes an error of the absence for a component that is not being deleted.
-func (a Absence) Retry() error {
+func (a Absence) Err() error {
 	var missing error
 	if len(a.Missing) > 0 {
 		missing = types.NewRetriableError(errors.Join(a.Missing...), new(RetryInterval))

@@ -222,7 +222,7 @@ func (e *Executor) replace(ctx context.Context, resource cluster.Resource, step 
 // metadata of a merge patch.
 func (e *Executor) removeForeign(metadata map[string]any, step plan.Step) {
 	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range e.observer.ForeignAnnotations() {
+	for _, key := range e.observer.SAPAnnotations() {
 		annotations[key] = nil
 	}
 	if plan.HasForeignFinalizer(step.Key, e.options.Name, step.Finalizers) {

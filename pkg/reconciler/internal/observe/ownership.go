@@ -59,8 +59,8 @@ func argoTitle(live *unstructured.Unstructured, value string) string {
 
 // Annotations of SAP component-operator-runtime, after the name of the reconciler. The label owner-id is there, too.
 const (
-	foreignOwner  = "owner-id"
-	foreignDigest = "digest"
+	sapOwnerID = "owner-id"
+	sapDigest  = "digest"
 )
 
 // ownership reads the labels and annotations of ownership. Those of our own manifest name no other
@@ -71,7 +71,7 @@ func (o *Observer) ownership(live *unstructured.Unstructured, desired *plan.Desi
 	found := plan.Ownership{
 		OwnerID: values["labels"][name+"/"+vocabulary.LabelOwnerID],
 	}
-	found.Controller, found.ForeignRef = controllerOf(live), values["annotations"][name+"/"+foreignOwner]
+	found.Controller, found.SAPOwner = controllerOf(live), values["annotations"][name+"/"+sapOwnerID]
 	found.Ref, _ = plan.ParseOwnerRef(values["annotations"][name+"/"+vocabulary.AnnotationOwner])
 
 	for _, m := range o.otherOwners(live, desired, values) {
@@ -122,7 +122,7 @@ func (o *Observer) OtherOwnerKeys(live *unstructured.Unstructured, desired *plan
 			}
 		}
 	}
-	for _, key := range o.ForeignAnnotations() {
+	for _, key := range o.SAPAnnotations() {
 		if value := values["annotations"][key]; value != "" && !o.setByUs(live, desired, "annotations", key, value) {
 			keys["annotations"] = append(keys["annotations"], key)
 		}
@@ -130,10 +130,10 @@ func (o *Observer) OtherOwnerKeys(live *unstructured.Unstructured, desired *plan
 	return keys["labels"], keys["annotations"]
 }
 
-// ForeignAnnotations are the keys of the annotations that SAP component-operator-runtime gives to the objects of the
+// SAPAnnotations are the keys of the annotations that SAP component-operator-runtime gives to the objects of the
 // reconciler.
-func (o *Observer) ForeignAnnotations() []string {
-	return []string{o.options.Name + "/" + foreignOwner, o.options.Name + "/" + foreignDigest}
+func (o *Observer) SAPAnnotations() []string {
+	return []string{o.options.Name + "/" + sapOwnerID, o.options.Name + "/" + sapDigest}
 }
 
 // valuesOf are the labels and annotations of an object, by field and key.

@@ -77,8 +77,8 @@ type Ownership struct {
 	OtherOwners []string
 	// Marks are the labels and annotations of other reconcilers among them.
 	Marks []Mark
-	// ForeignRef is the annotation by which SAP component-operator-runtime names the owner; empty if absent.
-	ForeignRef string
+	// SAPOwner is the annotation by which SAP component-operator-runtime names the owner; empty if absent.
+	SAPOwner string
 	// Controller is the controller among the object's ownerReferences; zero if there is
 	// none. It is known of objects that were read.
 	Controller Controller
@@ -190,8 +190,8 @@ func (u *unit) seal(me Owner) {
 }
 
 func ownerTitle(ownership Ownership) string {
-	if ownership.Ref == (OwnerRef{}) && ownership.ForeignRef != "" {
-		return ownership.ForeignRef + " of SAP component-operator-runtime"
+	if ownership.Ref == (OwnerRef{}) && ownership.SAPOwner != "" {
+		return ownership.SAPOwner + " of SAP component-operator-runtime"
 	}
 	if ownership.Ref == (OwnerRef{}) {
 		return "the owner with id " + ownership.OwnerID

@@ -20,7 +20,7 @@ func TestRelate(t *testing.T) {
 	restored := theOwner.Ref
 	restored.UID = "uid-restored"
 	helm, web := []string{"Helm release shop/web"}, Controller{Kind: "Deployment", Name: "web", UID: "uid-web"}
-	sapOf := func(id string) Ownership { return Ownership{OwnerID: id, ForeignRef: "c/shop/main"} }
+	sapOf := func(id string) Ownership { return Ownership{OwnerID: id, SAPOwner: "c/shop/main"} }
 	former := Mark{Reconciler: "store.example.com", OwnerID: theOwner.ID, Ref: theOwner.Ref}
 	third, before, copied, stranger := former, former, former, former
 	third.Reconciler, before.Ref.UID, copied.Ref, stranger.OwnerID = "third.example.com", "u-earlier", OwnerRef{}, theOther.ID
@@ -203,7 +203,7 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 		{name: "the same component elsewhere, and a release", key: role, ownership: Ownership{OwnerID: "id-elsewhere", Ref: theOwner.Ref, OtherOwners: helm}, want: "belongs to Helm release shop/web" + policyIs + always},
 		{name: "only a label", key: role, ownership: Ownership{OwnerID: theOther.ID}, want: "belongs to the owner with id id-other" + policyIs + always},
 		{name: "only a label, and the release that is taken over", key: role, ownership: Ownership{OwnerID: theOther.ID, OtherOwners: helm}, from: helm[0], want: "belongs to Helm release shop/web and to the owner with id id-other" + policyIs + always},
-		{name: "SAP component-operator-runtime", key: role, ownership: Ownership{OwnerID: theOther.ID, ForeignRef: "c/shop/other"}, want: "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
+		{name: "SAP component-operator-runtime", key: role, ownership: Ownership{OwnerID: theOther.ID, SAPOwner: "c/shop/other"}, want: "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
 		{name: "a shared definition", key: definition, shared: "abc 1.0.0", want: shared},
 		{name: "a shared definition, always", key: definition, shared: "abc 1.0.0", adoption: v1alpha1.AdoptionPolicyAlways, want: shared},
 	}

@@ -145,10 +145,10 @@ type kept struct {
 // ownership is plan.Ownership in a form that can be compared, without the controller: it
 // matters only for an object that is not ours, which is read.
 type ownership struct {
-	owner   string
-	ref     plan.OwnerRef
-	others  string
-	foreign string
+	owner    string
+	ref      plan.OwnerRef
+	others   string
+	sapOwner string
 }
 
 const separator = "\n" // is in no finalizer and no name of an owner
@@ -162,7 +162,7 @@ func recordOf(o plan.Observation) *record {
 		observedHash: o.ObservedHash,
 		owners: unique.Make(ownership{
 			owner: o.Ownership.OwnerID, ref: o.Ownership.Ref, others: strings.Join(o.Ownership.OtherOwners, separator),
-			foreign: o.Ownership.ForeignRef,
+			sapOwner: o.Ownership.SAPOwner,
 		}),
 		status:     unique.Make(o.Status),
 		kept:       unique.Make(kept{finalizers: strings.Join(o.Finalizers, separator), carried: o.Carried}),
@@ -207,7 +207,7 @@ func (r *record) observation() plan.Observation {
 		Existence:          plan.Present,
 		UID:                r.uid,
 		ResourceVersion:    r.version,
-		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others), ForeignRef: m.foreign},
+		Ownership:          plan.Ownership{OwnerID: m.owner, Ref: m.ref, OtherOwners: split(m.others), SAPOwner: m.sapOwner},
 		ObservedHash:       r.observedHash,
 		DeletionTimestamp:  timeOf(r.deleting),
 		Finalizers:         split(r.kept.Value().finalizers),
