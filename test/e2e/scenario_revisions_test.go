@@ -15,6 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -421,6 +422,15 @@ var rolloutScenarios = []*scenario{
 		act:   upgrade,
 		ends:  map[string]string{"main": vocabulary.ReasonTimeout},
 		owned: ownedByFleet,
+		after: func(t testing.TB, f *fixture) {
+			for name, stopped := range map[string]bool{"main": true, "other": false, "third": false} {
+				bundle := f.named(name)
+				err := f.Get(t.Context(), client.ObjectKeyFromObject(bundle), bundle)
+				if err != nil || meta.IsStatusConditionTrue(bundle.Status.Conditions, v1alpha1.ConditionRolloutStopped) != stopped {
+					t.Errorf("component %s: %v, conditions %+v", name, err, bundle.Status.Conditions)
+				}
+			}
+		},
 	},
 }
 
