@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -88,14 +89,33 @@ func TestLifeOfAComponent(t *testing.T) {
 
 	b.update(func(w *widget.Widget) {
 		w.Annotations = nil
+		delete(w.Spec.Values, "b")
 		delete(w.Spec.Values, "c")
 	})
 	w = b.until(v1alpha1.StateReady)
-	if _, ok := b.configMap("c"); ok || len(w.Status.Inventory.Items) != 2 {
+	if _, ok := b.configMap("c"); ok || len(w.Status.Inventory.Items) != 1 {
 		t.Errorf("config map c was not pruned: %v", w.Status.Inventory.Items)
 	}
 
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	b.check(b.client.Create(t.Context(), other))
+	b.update(func(w *widget.Widget) { w.Spec.Namespace = other.Name })
+	b.resetRequests()
+	b.until(v1alpha1.StateReady)
+	got = nil
+	for _, e := range b.events()[b.since:] {
+		if e.User == b.user && e.Resource == "configmaps" && (e.Verb == "create" || e.Verb == "delete") && !isDryRun(e) {
+			got = append(got, e.Verb+" in "+e.Namespace)
+		}
+	}
+	if diff := cmp.Diff([]string{"create in " + other.Name, "delete in " + b.namespace}, got); diff != "" {
+		t.Errorf("writes for another placement (-want +got):\n%s", diff)
+	}
+
 	b.remove()
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: other.Name, Name: "a"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after the deletion: %v", err)
+	}
 	b.wantNone("a", "b")
 }
 
