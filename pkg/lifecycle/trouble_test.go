@@ -58,6 +58,11 @@ func TestPanicsAreContained(t *testing.T) {
 			t.Error("the error is lost")
 		}
 	})
+	t.Run("an error that is a nil pointer", func(t *testing.T) {
+		b := newBench(t, &handler{apply: returns(result.Empty, (*result.Stalling)(nil))}, claimed)
+		check.Fails(t, check.ErrorOf(b.reconcile()), "nil pointer")
+		b.wantReady(no, "Error", "the handler returned an error of type *result.Stalling that is a nil pointer; return nil where there is no error")
+	})
 }
 
 type evil struct{}
