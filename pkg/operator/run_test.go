@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -74,13 +75,14 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 		}
 	}()
 
+	probing := http.Client{Timeout: time.Minute}
 	for _, address := range []string{s.probes + "/healthz", s.probes + "/readyz", s.metrics + "/metrics"} {
 		env.Until(t, address, func() error {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
 			if err != nil {
 				return err
 			}
-			response, err := http.DefaultClient.Do(request)
+			response, err := probing.Do(request)
 			if err != nil {
 				return err
 			}
