@@ -6,18 +6,9 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
-	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command.New().ExecuteContext(ctx)
-	stop()
-	os.Exit(cli.Report(err, os.Stderr))
-}
+func main() { os.Exit(command.Main()) }

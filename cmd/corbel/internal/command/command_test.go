@@ -17,7 +17,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command/remote"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 	"github.com/corbel-run/corbel/test/check"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCorbel) == "" {
 		os.Exit(m.Run())
 	}
-	os.Exit(cli.Report(New().Execute(), os.Stderr))
+	os.Exit(Main())
 }
 
 // corbel runs the command, and returns what it prints.
