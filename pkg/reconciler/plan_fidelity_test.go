@@ -161,18 +161,26 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 	install := []client.Object{
 		inside, crd, instance, config("a", "1"), config("gone", "1"), plannedDeployment("db", "a:1"), plannedDeployment("api", "a:1", "apply-order", "2"),
 		job, plannedJob("once", "apply-order", "1", "purge-order", "1"), config("ssa", "1", "update-policy", "ssa-override"),
+		config("merged", "1", "update-policy", "ssa-merge"), config("drifting", "1"), config("orphan", "1", "delete-policy", "orphan"),
 	}
 	hooks := []client.Object{plannedJob("backup", "run-on", "pre-delete"), plannedJob("last", "run-on", "post-delete")}
 	upgrade := []client.Object{
 		inside, crd, changed(instance, "value"), config("a", "2"), config("new", "1"), plannedDeployment("db", "a:2"), plannedDeployment("api", "a:2", "apply-order", "2"),
 		changed(job, "metadata", "labels", "of"), config("ssa", "2", "update-policy", "ssa-override"), config("there", "1"),
+		config("merged", "2", "update-policy", "ssa-merge"), config("drifting", "1"),
 	}
 	check.NoError(t, b.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "there"}}))
-	versions := map[string][]client.Object{"1 install": append(install, hooks...), "2 upgrade": append(upgrade, hooks...)}
+	versions := map[string][]client.Object{"1 install": append(install, hooks...), "2 upgrade": append(upgrade, hooks...), "3 rollback": append(install, hooks...)}
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		t.Run(version, func(t *testing.T) {
 			b.t = t
 			request := b.request(versions[version]...)
+			switch version {
+			case "2 upgrade":
+				b.change("drifting", func(live *corev1.ConfigMap) { live.Data["value"] = "drifted" })
+			case "3 rollback":
+				request.Retain = []report.Key{{Kind: "ConfigMap", Namespace: b.namespace, Name: "new"}}
+			}
 			p := b.foresee(request)
 			if version == "1 install" {
 				checkInstallation(t, p, crd.GetName(), instance.GetKind())
@@ -186,7 +194,7 @@ func TestAPlanIsWhatHappens(t *testing.T) {
 			}
 		})
 	}
-	t.Run("3 deletion", func(t *testing.T) {
+	t.Run("4 deletion", func(t *testing.T) {
 		b.t = t
 		request := reconciler.DeleteRequest{Owner: b.owner(), Objects: hooks, Namespace: b.namespace, Record: b.record}
 		p := b.foreseeDeletion(request)
