@@ -25,6 +25,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
 	"github.com/corbel-run/corbel/test/wire"
 )
@@ -181,6 +182,7 @@ func isNoEvent(r *http.Request) bool { return !strings.Contains(r.URL.Path, "/ev
 // returns how many requests there are, and whether the operator was killed; at 0 it is not.
 func crashAtEachRequest(t *testing.T, story func(t *testing.T, at int, after bool) (requests int, crashed bool)) {
 	t.Helper()
+	env.Shared(t) // or the test is skipped
 	total := 0
 	t.Run("no crash", func(t *testing.T) { total, _ = story(t, 0, false) })
 	if total < 3 {
