@@ -34,6 +34,9 @@ type attempt struct {
 
 // gate decides whether an attempt goes on. The answer of a closed gate names the work that goes on meanwhile. An error ends the
 // attempt before a dependent is written; the status reports the error.
+//
+// Gates are asked in full reconciles. The fast path repeats the answer keep until a.until, the time of the next regular reconcile. A
+// gate that opens at a certain time lowers a.until to this time, and requests a reconcile for it.
 type gate func(ctx context.Context, a *attempt) (answer, error)
 
 // answer is the answer of a gate. The zero value says that the gate is open.
@@ -41,8 +44,8 @@ type answer struct {
 	meanwhile meanwhile
 	// why is the error of the reconcile if the answer is freeze or repair.
 	why error
-	// held is the reason and the message of Ready if the answer is keep. It is empty only if the spec is applied, and nothing but
-	// another version of the operator waits: then the component stays Ready.
+	// held is the reason and the message of Ready if the answer is keep. It is empty if Ready may stay True: the spec is applied, and
+	// only another version of the operator waits.
 	held verdict.Held
 }
 

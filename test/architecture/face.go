@@ -61,7 +61,7 @@ func SmallFace(t *Tree, rooms []Room, limit Face) []Violation {
 		return nil
 	}
 	return []Violation{violation("the public packages", "%d exported names, %d methods and %d fields, at most %d, %d and %d are accepted: "+
-		"unexport one that only this repository uses, or move it below internal; go run ./hack/face counts them by package",
+		"unexport one that only this repository uses, or move it below internal; raise faceLimit only for a name that users need; go run ./hack/face counts them by package",
 		sum.Names, sum.Methods, sum.Fields, limit.Names, limit.Methods, limit.Fields)}
 }
 

@@ -144,7 +144,7 @@ type Absence struct {
 	Failed []error
 }
 
-// Retry makes an error of the absence for a component that is not being deleted.
+// Err makes an error of the absence for a component that is not being deleted.
 func (a Absence) Err() error {
 	var missing error
 	if len(a.Missing) > 0 {

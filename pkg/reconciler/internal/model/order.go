@@ -90,7 +90,7 @@ func (m *Model) isSettled(s *State, me Holder, d plan.Desired) bool {
 // it is.
 func (m *Model) ignored(s *State, me Holder, d plan.Desired) bool {
 	o := s.world.get(d.Key)
-	return d.Policies.Adoption == v1alpha1.AdoptionPolicyIgnore && o != nil && !o.Deleting && !sameName(m.holder(s, o), me)
+	return d.Policies.Adopts().IgnoresOthers && o != nil && !o.Deleting && !sameName(m.holder(s, o), me)
 }
 
 // phase is the phase of an object in the record on the server.

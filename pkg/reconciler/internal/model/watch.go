@@ -135,7 +135,7 @@ func (m *Model) recalled(s *State, a *actor, key plan.Key, watched *Object) (pla
 		found := sealed(me, a.key, watched.observation(false))
 		return found, me.Owns(found.Ownership) && (desired == nil || !asksForAccepted(desired, item, found))
 	}
-	assumed := a.assumesAbsence && desired != nil && (!recorded || isUnconfirmed(item)) && desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore
+	assumed := a.assumesAbsence && desired != nil && (!recorded || isUnconfirmed(item)) && !desired.Policies.Adopts().IgnoresOthers
 	return plan.Observation{Existence: plan.NotFetched}, assumed
 }
 
@@ -156,6 +156,6 @@ func isUnconfirmed(item v1alpha1.InventoryItem) bool {
 func (m *Model) assumesAbsence(a *actor) bool {
 	return a.cause() == plan.Applying && !slices.ContainsFunc(m.desiredObjects(a), func(d plan.Desired) bool {
 		item, recorded := itemOf(a.recorded, d.Key)
-		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && (!recorded || isUnconfirmed(item))
+		return d.Policies.Adopts().RefusesAll() && (!recorded || isUnconfirmed(item))
 	})
 }

@@ -297,7 +297,7 @@ func (d *driver) look(key Key, desired *Desired, item *v1alpha1.InventoryItem) O
 		if theOwner.Owns(reported.Ownership) && (desired == nil || !asksForAccepted(desired, item, reported)) {
 			return reported
 		}
-	} else if desired != nil && d.assumesAbsence && unconfirmed(item) && desired.Policies.Adoption != v1alpha1.AdoptionPolicyIgnore {
+	} else if desired != nil && d.assumesAbsence && unconfirmed(item) && !desired.Policies.Adopts().IgnoresOthers {
 		return Observation{Existence: NotFetched}
 	}
 	found := d.read(key, desired != nil)
@@ -333,7 +333,7 @@ func unconfirmed(item *v1alpha1.InventoryItem) bool {
 // mayAssumeAbsence reports whether creations may find out by themselves that objects exist.
 func mayAssumeAbsence(in Input, items map[Key]*v1alpha1.InventoryItem) bool {
 	return in.Cause == Applying && !slices.ContainsFunc(in.Desired, func(d Desired) bool {
-		return d.Policies.Adoption == v1alpha1.AdoptionPolicyNever && unconfirmed(items[d.Key])
+		return d.Policies.Adopts().RefusesAll() && unconfirmed(items[d.Key])
 	})
 }
 
