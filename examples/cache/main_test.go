@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
+func TestTheCacheLives(t *testing.T) {
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"config/crd"}}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, schemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := componenttest.Operator[*Cache]{Config: config, Scheme: scheme, SetUp: setUp}
+	main := &Cache{Spec: CacheSpec{Megabytes: 64}}
+	main.Name = "main"
+	o.TestLifecycle(t, main, func(c *Cache) { c.Spec.Megabytes = 128 })
+	installed := o.Install(t, main)
+	if want := "main." + installed.Namespace + ".svc:11211"; installed.Component.Status.Endpoint != want {
+		t.Errorf("endpoint %q, want %q", installed.Component.Status.Endpoint, want)
+	}
+}

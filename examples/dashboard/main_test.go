@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/test/env"
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(env.Main(m, env.Options{Cluster: true}))
+}
+
+func TestTheDashboardLives(t *testing.T) {
+	config := env.Shared(t).Config()
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{"config/crd"}}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, schemeBuilder.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := componenttest.Operator[*Dashboard]{Config: config, Scheme: scheme, SetUp: setUp}
+	main := &Dashboard{Spec: DashboardSpec{Title: "Sales"}}
+	main.Name = "main"
+	o.TestLifecycle(t, main, func(d *Dashboard) { d.Spec.Title = "Stock" })
+}
