@@ -7,20 +7,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
 	"github.com/corbel-run/corbel/test/env"
 )
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(env.Main(m, env.Options{Cluster: true}))
-}
+func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
 
 func TestTheRelayLives(t *testing.T) {
 	config := env.Shared(t).Config()
