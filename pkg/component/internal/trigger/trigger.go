@@ -40,21 +40,24 @@ type Queue struct {
 	lock sync.Mutex
 	// waiting are to be added to the queue of the controller, after a delay.
 	waiting map[client.ObjectKey]time.Duration
-	// causes are the causes of reconciles, by component.
-	causes map[client.ObjectKey]causes
+	// reconciles have the causes of reconciles, by component. A component without causes has no entry.
+	reconciles map[client.ObjectKey]reconciles
 	// delayed are reconciles for dependents that are due later.
 	delayed map[client.ObjectKey]delayed
 	// queue is the queue of the controller, if it has priorities.
 	queue atomic.Pointer[prioritized]
 }
 
-// causes says for what a component is reconciled.
-type causes struct {
-	// dependents and others: a dependent, or something else, asked for the next reconcile.
-	dependents, others bool
-	// running are the causes of the reconcile that runs, and of reconciles before that failed before they took their causes.
-	running *causes
+// causes are the causes of a reconcile: a dependent, and something else.
+type causes struct{ dependents, others bool }
+
+func (c causes) with(more causes) causes {
+	return causes{c.dependents || more.dependents, c.others || more.others}
 }
+
+// reconciles are the next reconcile of a component, and the reconcile that runs. The latter has the causes of reconciles before, too, that
+// failed before they took them.
+type reconciles struct{ next, running causes }
 
 // delayed is a reconcile for dependents that is due later.
 type delayed struct {
@@ -65,7 +68,7 @@ type delayed struct {
 // New returns an empty Queue.
 func New() *Queue {
 	return &Queue{
-		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, causes: map[client.ObjectKey]causes{},
+		signal: make(chan struct{}, 1), waiting: map[client.ObjectKey]time.Duration{}, reconciles: map[client.ObjectKey]reconciles{},
 		delayed: map[client.ObjectKey]delayed{},
 	}
 }
@@ -144,24 +147,18 @@ func (q *Queue) add(key client.ObjectKey, after time.Duration) {
 }
 
 func (q *Queue) note(key client.ObjectKey, more causes) {
-	q.causes[key] = q.causes[key].with(more)
-}
-
-func (c causes) with(more causes) causes {
-	c.dependents, c.others = c.dependents || more.dependents, c.others || more.others
-	return c
+	known := q.reconciles[key]
+	known.next = known.next.with(more)
+	q.reconciles[key] = known
 }
 
 // StartReconcile is called before a reconcile reads anything. The causes that come afterwards are those of the next reconcile.
 func (q *Queue) StartReconcile(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	known := q.causes[key]
-	running := causes{}.with(known)
-	if known.running != nil {
-		running = running.with(*known.running)
+	if known, ok := q.reconciles[key]; ok {
+		q.reconciles[key] = reconciles{running: known.running.with(known.next)}
 	}
-	q.causes[key] = causes{running: &running}
 }
 
 // TakeCauses is called by a reconcile before it works on the dependents. It drops the causes of the reconcile, and reports whether nothing
@@ -169,24 +166,20 @@ func (q *Queue) StartReconcile(key client.ObjectKey) {
 func (q *Queue) TakeCauses(key client.ObjectKey) (fast bool) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	known := q.causes[key]
-	if known.running == nil {
-		return false
-	}
-	taken := *known.running
-	if known.running = nil; known == (causes{}) {
-		delete(q.causes, key)
+	known := q.reconciles[key]
+	if known.next == (causes{}) {
+		delete(q.reconciles, key)
 	} else {
-		q.causes[key] = known
+		q.reconciles[key] = reconciles{next: known.next}
 	}
-	return taken.dependents && !taken.others && !q.AlwaysFull
+	return known.running == causes{dependents: true} && !q.AlwaysFull
 }
 
 // Forget drops the causes of reconciles of a component.
 func (q *Queue) Forget(key client.ObjectKey) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
-	delete(q.causes, key)
+	delete(q.reconciles, key)
 }
 
 // Source adds the components to the queue of the controller as long as it runs.

@@ -311,7 +311,7 @@ func TestADelayedReconcileIsOnTheFastPathOnlyWhenItIsDue(t *testing.T) {
 		if q.StartReconcile(key); q.TakeCauses(key) || len(q.Drain()) > 0 {
 			t.Error("a reconcile before it is due is on the fast path")
 		}
-		time.Sleep(200 * time.Millisecond)
+		<-time.After(200 * time.Millisecond) // of the bubble's clock
 		synctest.Wait()
 		due := len(q.Drain()) > 0
 		if q.StartReconcile(key); !due || !q.TakeCauses(key) || len(q.delayed) > 0 {
