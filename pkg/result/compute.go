@@ -189,25 +189,32 @@ func parts(err error) []part {
 
 // contextOf looks at this very error. It does not look further down, where errors.As would find
 // context in one branch and overlook the other branches.
-func contextOf(err error) (p part, ok bool) {
-	switch e := err.(type) {
-	case *Stalling:
-		return part{outcome: Stalled, reason: value(e).Reason}, true
-	case *Waiting:
-		return part{outcome: Waited, reason: value(e).Reason, delay: value(e).RequeueAfter}, true
-	case *Generic:
-		if value(e).Ignore {
-			return part{outcome: Ignored, reason: e.Reason}, true
-		}
-		return part{outcome: Failed, reason: value(e).Reason}, true
-	case *Event:
-		return part{outcome: Failed, reason: value(e).Reason}, true
-	case types.RetriableError:
-		return retriable(e), true
-	case *types.RetriableError:
-		return retriable(value(e)), true
+func contextOf(err error) (part, bool) {
+	if c, ok := err.(interface{ context() part }); ok { // also an error that embeds one of ours
+		return c.context(), true
+	}
+	if r, ok := err.(*types.RetriableError); ok {
+		return retriable(value(r)), true
+	}
+	if r, ok := err.(types.RetriableError); ok {
+		return retriable(r), true
 	}
 	return part{}, false
+}
+
+func (e *Stalling) context() part { return part{outcome: Stalled, reason: value(e).Reason} }
+func (e *Event) context() part    { return part{outcome: Failed, reason: value(e).Reason} }
+
+func (e *Waiting) context() part {
+	return part{outcome: Waited, reason: value(e).Reason, delay: value(e).RequeueAfter}
+}
+
+func (e *Generic) context() part {
+	outcome := Failed
+	if value(e).Ignore {
+		outcome = Ignored
+	}
+	return part{outcome: outcome, reason: value(e).Reason}
 }
 
 func retriable(err types.RetriableError) part {

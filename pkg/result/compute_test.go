@@ -31,6 +31,9 @@ func ignored() error {
 	return &result.Generic{Ignore: true, Reason: "Other", Err: errors.New("not mine")}
 }
 
+// denied is an error of a user that embeds one of ours.
+type denied struct{ *result.Stalling }
+
 // several joins errors and keeps those that are nil.
 type several []error
 
@@ -78,6 +81,7 @@ func table() []row {
 		{"joined: the shorter delay counts", errors.Join(result.NewWaiting(errPlain, "Long", 0), waiting()), all, result.Waited, delay, false, result.Keep, result.Remove, false, "Dependency", "no route to host\nnot yet"},
 		{"joined: stalling beats ignored", errors.Join(ignored(), stalling()), all, result.Stalled, interval, false, result.Remove, result.Mark, true, "Invalid", "not mine\nbad name"},
 		{"an aggregate is a join", kerrors.NewAggregate([]error{stalling(), errPlain}), all, result.Failed, 0, true, result.Keep, result.Remove, false, "Error", "[bad name, no route to host]"},
+		{"an error that embeds one of ours has its context", denied{&result.Stalling{Reason: "Invalid", Err: errors.New("bad name")}}, all, result.Stalled, interval, false, result.Remove, result.Mark, true, "Invalid", "bad name"},
 		{"joined: a branch that is nil does not count", several{nil, stalling()}, all, result.Stalled, interval, false, result.Remove, result.Mark, true, "Invalid", "2 errors"},
 		{"context around a join covers all of it", result.NewStalling(errors.Join(errPlain, waiting()), "Invalid"), all, result.Stalled, interval, false, result.Remove, result.Mark, true, "Invalid", "no route to host\nnot yet"},
 	}
