@@ -18,7 +18,7 @@
 //     compressed by gzip.
 //
 // The operator sees the annotation through the watch of components that it has anyway. It plans,
-// creates the Secret, or adds the answer to the Secret of the edited object, whose content it removes. Ten
+// creates the Secret, or replaces the content of the Secret of the edited object by the answer. Ten
 // minutes later it deletes the Secret and, unless there is another request, the annotation. All Secrets
 // have the type <name>/preview, the label <name>/preview-of with the uid of the component, and an owner
 // reference to it, so that they do not outlive it. The operator touches no other Secret.

@@ -107,8 +107,8 @@ func (t *Telemetry) Part(ctx context.Context, phase metrics.Phase, run func(ctx 
 func (t *Telemetry) CountHeldBack() { metrics.RenderHeldBack(t.Controller) }
 
 // Report reports the verdict about a reconcile, and the steps for the component if the verdict is a transition, the component is ready, or
-// the next revision is held back. Of the verdict before, only state and reason count. It returns whether an event says what was written
-// for a component that is being processed: then nobody misses an event about this reason.
+// the next revision is held back. Of the verdict before, only state and reason count. It reports whether the reason is
+// Processing and an event lists the writes: then the transition needs no event of its own.
 func (t *Telemetry) Report(ctx context.Context, obj identity.Component, a *Activity, before, v verdict.Verdict, dependents map[string]int) (announced bool) {
 	t.logVerdict(ctx, obj, a, before.Reason, v)
 	t.population.Set(client.ObjectKeyFromObject(obj), metrics.Component{State: string(v.State), Reason: v.Reason, Dependents: dependents})
