@@ -60,8 +60,7 @@ func (p *applier) createOrUpdate(ctx context.Context, obj Component, commit sess
 
 // open resolves the configuration of the component, and connects to its target.
 func (p *applier) open(ctx context.Context, a *attempt) (err error) {
-	_, rolloutErr := p.fleet.Annotation(a.obj)
-	if a.config, a.access, a.missingReferences, err = p.resolve(ctx, a.obj, rolloutErr, p.loadReferences); err != nil {
+	if a.config, a.access, a.missingReferences, err = p.resolve(ctx, a.obj, p.annotationMistakes(a.obj), p.loadReferences); err != nil {
 		return err
 	}
 	if a.target, err = p.connect(ctx, a.obj, a.access); err != nil {
@@ -132,9 +131,7 @@ func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.allowEmpty, err = flagOf(a.obj, p.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
-		return &verdict.InvalidError{Err: p.self.About(a.obj, err)}
-	}
+	a.allowEmpty, _ = flagOf(a.obj, p.self.Annotation(vocabulary.AnnotationAllowEmpty))
 	a.until = p.now().Add(intervalsOf(a.obj).Requeue)
 	return nil
 }

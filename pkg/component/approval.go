@@ -30,12 +30,8 @@ import (
 // approvalGiven is closed while the candidate is another revision that has to be approved. It renders the candidate once, and records
 // the plan in the status.
 func (p *applier) approvalGiven(ctx context.Context, a *attempt) (answer, error) {
-	needed, err := p.needsApproval(a)
-	if err != nil {
-		return answer{}, &verdict.InvalidError{Err: p.self.About(a.obj, err)}
-	}
 	a.obj.GetStatus().Approval = nil
-	if !needed {
+	if !p.needsApproval(a) {
 		return answer{}, nil
 	}
 	pending, err := p.planNext(ctx, a)
@@ -60,18 +56,15 @@ func (p *applier) unapproved(obj Component) verdict.Held {
 }
 
 // needsApproval reports whether a revision would start that has to be approved.
-func (p *applier) needsApproval(a *attempt) (bool, error) {
+func (p *applier) needsApproval(a *attempt) bool {
 	annotation := p.self.Annotation(vocabulary.AnnotationRequireApproval)
-	required, err := flagOf(a.obj, annotation)
-	if err != nil {
-		return false, err
-	}
+	required, _ := flagOf(a.obj, annotation)
 	if _, annotated := a.obj.GetAnnotations()[annotation]; !annotated {
 		required = p.settings.requireApproval
 	}
 	status := a.obj.GetStatus()
 	dropped := status.Revision == 0 && status.AppliedGeneration != 0 // an outdated definition dropped it
-	return required && !a.candidate.Pin.IsSet() && !dropped && revision.Of(a.obj).Starts(a.candidate.Digests), nil
+	return required && !a.candidate.Pin.IsSet() && !dropped && revision.Of(a.obj).Starts(a.candidate.Digests)
 }
 
 // planNext renders the candidate as the next revision, and returns its plan as the status has it.

@@ -38,7 +38,6 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
-	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -304,7 +303,7 @@ func convert(from, into any) error {
 
 // planApply plans like createOrUpdate.
 func (pl *planner) planApply(ctx context.Context, obj Component, generator manifests.Generator, p *Plan) error {
-	resolved, t, err := pl.planTarget(ctx, obj, p)
+	resolved, t, err := pl.planTarget(ctx, obj, pl.annotationMistakes(obj), p)
 	if err != nil {
 		return err
 	}
@@ -348,9 +347,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
 	}
 	known := renderCache{inputs: inputs{config: resolved}, appliedRevision: appliedRevision{digest: digests.Component, pin: pinned, pinned: rendered.Pinned}}
-	if known.allowEmpty, err = flagOf(obj, pl.self.Annotation(vocabulary.AnnotationAllowEmpty)); err != nil {
-		return &verdict.InvalidError{Err: pl.self.About(obj, err)}
-	}
+	known.allowEmpty, _ = flagOf(obj, pl.self.Annotation(vocabulary.AnnotationAllowEmpty))
 	p.Revision, p.RollbackTo, p.Source = status.Revision, pinned.To, revision.GeneratorSource(generator)
 	if err := pl.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
@@ -385,7 +382,7 @@ func (pl *planner) planRendered(ctx context.Context, obj Component, t targets.Co
 
 // planDeletion plans like delete.
 func (pl *planner) planDeletion(ctx context.Context, obj Component, p *Plan) error {
-	resolved, t, err := pl.planTarget(ctx, obj, p)
+	resolved, t, err := pl.planTarget(ctx, obj, nil, p)
 	if err != nil {
 		return err
 	}
@@ -460,9 +457,8 @@ func (pl *planner) blockedDeletion(ctx context.Context, obj Component, t targets
 
 // planTarget returns the configuration of the component and a connection to its target. The
 // references are loaded, and not watched.
-func (pl *planner) planTarget(ctx context.Context, obj Component, p *Plan) (resolvedConfig, targets.Connection, error) {
-	_, rolloutErr := pl.fleet.Annotation(obj)
-	resolved, access, absent, err := pl.resolve(ctx, obj, rolloutErr, func(ctx context.Context, obj Component) references.Absence {
+func (pl *planner) planTarget(ctx context.Context, obj Component, mistakes error, p *Plan) (resolvedConfig, targets.Connection, error) {
+	resolved, access, absent, err := pl.resolve(ctx, obj, mistakes, func(ctx context.Context, obj Component) references.Absence {
 		absent, _ := pl.readReferences(ctx, obj)
 		return absent
 	})

@@ -552,7 +552,7 @@ func TestApprovalIsAskedOnlyForOtherObjects(t *testing.T) {
 }
 
 func TestAWrongValueOfAnAnnotationIsAMistakeInTheComponent(t *testing.T) {
-	for annotation, want := range map[string]string{"require-approval": `"maybe" must be "true" or "false"`, "rollout": `"maybe" must be "pin", "promote" or "ignore"`} {
+	for annotation, want := range map[string]string{"require-approval": `"maybe" must be "true" or "false"`, "allow-empty": `"maybe" must be "true" or "false"`, "rollout": `"maybe" must be "pin", "promote" or "ignore"`} {
 		o := operate(t, ReconcilerOptions{})
 		o.obj.Annotations = map[string]string{"test.corbel.run/" + annotation: "maybe"}
 		_, err := o.reconcile(version{digest: "1"})

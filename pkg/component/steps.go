@@ -5,11 +5,13 @@ package component
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/metrics"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/fleet"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
@@ -41,6 +43,14 @@ type triggers interface {
 // remembered returns the memory of a component.
 func (s *steps) remembered(obj Component) *remembered {
 	return s.memory.entryOf(client.ObjectKeyFromObject(obj))
+}
+
+// annotationMistakes returns the mistakes in the annotations that the steps of an apply read.
+func (s *steps) annotationMistakes(obj Component) error {
+	_, rolloutErr := s.fleet.Annotation(obj)
+	_, approvalErr := flagOf(obj, s.self.Annotation(vocabulary.AnnotationRequireApproval))
+	_, emptyErr := flagOf(obj, s.self.Annotation(vocabulary.AnnotationAllowEmpty))
+	return errors.Join(rolloutErr, approvalErr, emptyErr)
 }
 
 // runHooks calls the hooks of a point in their order, until one fails. An error

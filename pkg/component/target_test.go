@@ -108,7 +108,7 @@ func TestAPlanWaitsForABusyTarget(t *testing.T) {
 				h, _ := testHandler(t, &fakeEngine{})
 				h.targets = test.clusters
 				started := time.Now()
-				if _, _, err := h.planner.planTarget(t.Context(), newWidget(), &Plan{}); !errors.Is(err, test.want) {
+				if _, _, err := h.planner.planTarget(t.Context(), newWidget(), nil, &Plan{}); !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
 				if took := time.Since(started); took > targetPatience+time.Second {
@@ -233,8 +233,9 @@ func TestAPlanRunsOnlyHooksThatAreSafe(t *testing.T) {
 func TestAPlanGivesTheErrorOfTheReconcile(t *testing.T) {
 	h, _ := testHandler(t, &fakeEngine{})
 	obj := withSpec(widgetSpec{PlacementSpec: PlacementSpec{Namespace: "Not_Legal"}})
-	obj.Annotations = map[string]string{"test.corbel.run/rollout": "maybe"}
-	checkMistakes(t, h.planner.planApply(t.Context(), obj, manifests.GeneratorFunc(nothing), &Plan{}), `deployment namespace "Not_Legal"|"maybe" must be "pin"`)
+	obj.Annotations = map[string]string{"test.corbel.run/rollout": "maybe", "test.corbel.run/require-approval": "maybe", "test.corbel.run/allow-empty": "maybe"}
+	checkMistakes(t, h.planner.planApply(t.Context(), obj, manifests.GeneratorFunc(nothing), &Plan{}), `deployment namespace "Not_Legal"|"maybe" must be "pin"|`+
+		`require-approval: "maybe" must be|allow-empty: "maybe" must be`)
 }
 
 func TestAPlanOfADeletionNamesWhatBlocksAllOfIt(t *testing.T) {
