@@ -93,7 +93,7 @@ bin/gotest: FORCE
 
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
-	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m
+	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m LIVE_PARALLEL=4
 
 .PHONY: test-unit
 test-unit: ## Run what needs no control plane, without the race detector (seconds).
@@ -109,7 +109,7 @@ test-pure: bin/gotest
 # seconds: these tests wait more than they compute. The longest packages are first.
 .PHONY: test-live
 test-live: assets bin/gotest
-	$(call on,live mixed,$(WITH_ASSETS) $(TIMED) -p 4 -timeout $(LIVE_TIMEOUT))
+	$(call on,live mixed,$(WITH_ASSETS) $(TIMED) -p 4 -timeout $(LIVE_TIMEOUT) $(if $(LIVE_PARALLEL),-parallel $(LIVE_PARALLEL)))
 
 # A module of its own: Helm's commands depend on much that users shall not get.
 .PHONY: helmparity

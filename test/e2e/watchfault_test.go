@@ -123,10 +123,16 @@ func (f *watchFault) meets(s *scenario) bool {
 	return true
 }
 
-// meetsCrash reports whether the fault is combined with a crash. The faults of components take turns: consecutive faults have
-// consecutive indexes.
-func (f *watchFault) meetsCrash(index int) bool {
-	return !f.ofComponents || index%(len(watchFaults)-len(faultsOfDependents)) == 0
+// meetsCrash reports whether the fault is combined with a crash. The faults take turns: consecutive faults have consecutive indexes, and
+// so do consecutive crashes. A slice that is not whole has picked one of the faults of dependents before.
+func (f *watchFault) meetsCrash(index int, cases slice.Slice) bool {
+	switch {
+	case f.ofComponents:
+		return index%(len(watchFaults)-len(faultsOfDependents)) == 0
+	case cases.Whole():
+		return index%5 == 0
+	}
+	return true
 }
 
 // isOfDependents reports whether a request is a watch of dependents or of shared types, or the list that
@@ -223,7 +229,7 @@ var staleScenarios = slices.Concat(
 // has work to do and while another client changes its objects. Each scenario has to
 // come to the end that it has when the watches are correct: without a crash, and
 // with a crash at every request; its successor starts with watches of the same fault.
-// A crash meets each fault of the watches of dependents, and one fault of the watch of components.
+// A crash meets every fifth fault of the watches of dependents, and one fault of the watch of components; the next crash meets others.
 // A slice has one fault for each scenario, and one for each of its crashes.
 func TestStaleWatches(t *testing.T) {
 	t.Parallel()
@@ -251,7 +257,7 @@ func TestStaleWatches(t *testing.T) {
 							return
 						}
 						for j, p := range pointsOf(requests) {
-							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) || !fault.meetsCrash(i+j+number) {
+							if !cases.Has(j+3*number) || !cases.Picks(j+number, i, len(watchFaults)) || !fault.meetsCrash(i+j+number, cases) {
 								continue
 							}
 							ran.Add(1)
