@@ -273,11 +273,11 @@ func (t *Types) addKindsSingly(ctx context.Context, core bool, kinds map[string]
 func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable map[schema.GroupVersion]error, err error) {
 	limited, cancel := context.WithTimeout(ctx, 2*t.timeout)
 	defer cancel()
-	lists, err := discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResourcesWithContext(limited)
+	// The variant of this method that takes a context is not in all supported versions of client-go.
+	lists, err := shared(limited, t, "namespaced", func(context.Context) ([]*metav1.APIResourceList, error) {
+		return discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResources()
+	})
 	unreadable, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
-	if partial && ctx.Err() != nil { // the caller ended the request, so the error is not about the server
-		err, partial = ctx.Err(), false
-	}
 	if err != nil && !partial {
 		return nil, nil, fmt.Errorf("ask the server for all its types: %w", err)
 	}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/corbel-run/corbel/internal/confidential"
 )
@@ -21,9 +20,10 @@ import (
 // Recorder is the recorder of client-go.
 type Recorder = events.EventRecorder
 
-// Source is where recorders come from, such as a manager of controller-runtime.
-type Source interface {
-	GetEventRecorder(name string) recorder.EventRecorder
+// Source is where recorders come from, such as a manager of controller-runtime. R is the
+// type of the recorder, which differs between versions of controller-runtime.
+type Source[R Recorder] interface {
+	GetEventRecorder(name string) R
 }
 
 // The limits of the API server, in bytes.
@@ -38,7 +38,7 @@ const (
 
 // NewRecorder returns a recorder of the source. Name is the reporting controller; it is cut
 // if it is too long.
-func NewRecorder(source Source, name string) Recorder {
+func NewRecorder[R Recorder](source Source[R], name string) Recorder {
 	host, _ := os.Hostname()
 	return Bounded(source.GetEventRecorder(controllerName(name, host)))
 }
