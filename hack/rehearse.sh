@@ -13,41 +13,23 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD go=${GO:-go}
-module=github.com/corbel-run/corbel
-version=$(awk -v module="$module" '$1 == module { print $2 }' cmd/corbel/go.mod)
-released=(. cmd/corbel hack/controlplane)
-modules=$("$go" env GOMODCACHE)
+version=$(awk '$1 == "github.com/corbel-run/corbel" { print $2 }' cmd/corbel/go.mod)
 work=$(mktemp -d)
-
-# The version of the rehearsal must not stay where other builds take modules from.
-forget() {
-	for folder in "${released[@]}"; do
-		path=$module/$folder path=${path%/.}
-		rm -rf "$modules/cache/download/$path/@v/$version".* "$modules/cache/download/$path/@v/list"
-		if [ -d "$modules/$path@$version" ]; then
-			chmod -R u+w "$modules/$path@$version"
-			rm -rf "$modules/$path@$version"
-		fi
-	done
-}
+source hack/proxy.sh
 cleanup() {
-	forget
+	forget "$version"
 	rm -rf "$work"
 }
 trap cleanup EXIT
 trap 'exit 130' INT TERM
-forget
+forget "$version"
 
 step() { echo "• $*"; }
 
 step "pack the modules as $version"
 "$go" run ./cmd/corbel/hack/pack "$version" "$work/proxy" "${released[@]}"
 
-GOPROXY="file://$work/proxy,$("$go" env GOPROXY)" GOCACHE=$("$go" env GOCACHE)
-# The go command keeps an index of each version in the build cache, because a published version never changes.
-# This one does, from rehearsal to rehearsal.
-export GODEBUG=goindex=0
-export GOPROXY GOCACHE GOWORK= GOFLAGS= GOPRIVATE= GONOPROXY=none GONOSUMDB="$module,$module/*"
+take_from "$work/proxy"
 export GOBIN=$work/bin PATH=$work/bin:$PATH XDG_CACHE_HOME=$work/cache
 mkdir "$work/project"
 cp -R examples/shop/chart "$work/chart"
