@@ -14,7 +14,8 @@
 //     unfinished work;
 //   - the public packages have more exported names, methods or fields than face.go allows;
 //   - tests reconcile objects and do not check the resulting conditions;
-//   - the documents name a package or a file that does not exist.
+//   - the documents name a package or a file that does not exist;
+//   - a workflow uses an action by a tag, or by another commit than a second one does, or its jobs can write by default.
 //
 // The rules are tables: rooms.go says which packages exist and on which floor,
 // external.go what they may import from elsewhere. A new package starts with a

@@ -23,7 +23,7 @@ const (
 
 var (
 	// pathInText is a path of the repository that a document names as code.
-	pathInText = regexp.MustCompile("`((?:api|pkg|internal|cmd|test|hack|examples|docs|\\.ci)/[A-Za-z0-9_./-]*)`")
+	pathInText = regexp.MustCompile("`((?:api|pkg|internal|cmd|test|hack|examples|docs|\\.ci|\\.github)/[A-Za-z0-9_./-]*)`")
 	// nameInText is a function or a type that a document names as code, with the file or folder that
 	// it is in.
 	nameInText = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)` in `((?:pkg|internal|cmd)/[A-Za-z0-9_./-]*)`")

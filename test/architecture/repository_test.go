@@ -34,6 +34,7 @@ func TestRepository(t *testing.T) {
 		{"nothing unfinished or private is in the text", func() []Violation { return Words(tree, words) }},
 		{"comments name things and who acts", func() []Violation { return Tics(tree, ticLimit) }},
 		{"the public face does not grow", func() []Violation { return SmallFace(tree, rooms, faceLimit) }},
+		{"workflows name actions by commits", func() []Violation { return Workflows(tree) }},
 		{"documents agree with the tree", func() []Violation { return Documents(tree, rooms) }},
 		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},
 		{"tests that reconcile check the conditions", func() []Violation { return CheckedConditions(tree) }},
@@ -63,7 +64,7 @@ func TestRepositoryIsSeen(t *testing.T) {
 			t.Errorf("no import was found in package %s", folder)
 		}
 	}
-	for _, name := range []string{"Makefile", ".ci/run", "README.md", floorsFile} {
+	for _, name := range []string{"Makefile", ".ci/run", "README.md", floorsFile, updatesFile, workflowsFolder + "/ci.yaml", writtenWorkflow} {
 		if _, ok := tree.text(name); !ok {
 			t.Errorf("%s was not found", name)
 		}

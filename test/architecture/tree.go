@@ -63,7 +63,7 @@ var (
 )
 
 // Load reads the tree below root. Folders that are not sources (bin, testdata,
-// vendor, hidden ones except .ci) are passed by.
+// vendor, hidden ones except .ci and .github) are passed by.
 func Load(root fs.FS) (*Tree, error) {
 	module, err := fs.ReadFile(root, "go.mod")
 	if err != nil {
@@ -94,7 +94,7 @@ func Load(root fs.FS) (*Tree, error) {
 }
 
 func skipped(folder string) bool {
-	hidden := strings.HasPrefix(folder, ".") && folder != ".ci"
+	hidden := strings.HasPrefix(folder, ".") && folder != ".ci" && folder != ".github"
 	return hidden || slices.Contains([]string{"bin", "testdata", "vendor"}, folder)
 }
 
