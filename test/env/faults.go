@@ -6,7 +6,6 @@ package env
 import (
 	"context"
 	"fmt"
-	"syscall"
 )
 
 // RestartEtcd kills etcd, as a crash would, starts it on its data, and waits until the
@@ -32,10 +31,10 @@ func (e *Environment) Freeze(name string) (thaw func() error, err error) {
 		if p == nil || p.name != name {
 			continue
 		}
-		if err := p.command.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := pause(p.command.Process); err != nil {
 			return nil, fmt.Errorf("stop %s: %w", name, err)
 		}
-		return func() error { return p.command.Process.Signal(syscall.SIGCONT) }, nil
+		return func() error { return resume(p.command.Process) }, nil
 	}
 	return nil, fmt.Errorf("%s does not run", name)
 }

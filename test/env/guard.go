@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 )
 
 // guardScript waits for the end of its standard input, which is a pipe that only
@@ -46,7 +45,9 @@ func newGuard(remove ...string) (*guard, error) {
 	defer stdin.Close()
 	shell := exec.Command("/bin/sh", append([]string{"-c", guardScript, "corbel-env-guard"}, remove...)...)
 	shell.Stdin = stdin
-	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := leadGroup(shell); err != nil {
+		return nil, errors.Join(err, lifeline.Close())
+	}
 	if err := shell.Start(); err != nil {
 		return nil, fmt.Errorf("start the guard: %w", errors.Join(err, lifeline.Close()))
 	}
@@ -55,13 +56,13 @@ func newGuard(remove ...string) (*guard, error) {
 
 // adopt makes a command, not yet started, a member of the guarded group.
 func (g *guard) adopt(command *exec.Cmd) {
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: g.shell.Process.Pid}
+	joinGroup(command, g.shell.Process.Pid)
 }
 
 // end kills the group. Until the shell is waited for, its number stays in use, so
 // the signal cannot reach another process.
 func (g *guard) end() error {
-	err := syscall.Kill(-g.shell.Process.Pid, syscall.SIGKILL)
+	err := killGroup(g.shell.Process.Pid)
 	_ = g.shell.Wait() // says that it was killed, which we know
 	if err := errors.Join(err, g.lifeline.Close()); err != nil {
 		return fmt.Errorf("end the guard: %w", err)

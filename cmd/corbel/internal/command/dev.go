@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -161,6 +162,9 @@ func (d *dev) tell(about, text string) {
 // The samples are read again.
 func (d *dev) restart(ctx context.Context) (err error) {
 	binary := filepath.Join(d.folder, "bin", "operator")
+	if runtime.GOOS == "windows" {
+		binary += ".exe" // it starts no other files
+	}
 	if err := goBuild(ctx, d.folder, binary); err != nil {
 		return err
 	}

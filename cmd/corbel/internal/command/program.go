@@ -85,7 +85,9 @@ func (p *program) stop() {
 	if p == nil {
 		return
 	}
-	_ = p.command.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil { // it has ended, or this is Windows, which has no such signal
+		_ = p.command.Process.Kill()
+	}
 	select {
 	case <-p.done:
 	case <-time.After(stopsWithin):
