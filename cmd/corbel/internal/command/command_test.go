@@ -126,7 +126,6 @@ func TestANewProjectNamesTheFilesOfItsAuthor(t *testing.T) {
 }
 
 func TestTheReleaseIsTheVersionOfTheLibrary(t *testing.T) {
-	const commandModule = libraryModule + "/cmd/corbel"
 	other := &debug.Module{Path: "example.com/other", Version: "v3.0.0", Sum: "h1:other"}
 	released := &debug.Module{Path: libraryModule, Version: "v1.2.3", Sum: "h1:library"}
 	for name, test := range map[string]struct {
@@ -204,5 +203,24 @@ func TestTheProgramHasAVersion(t *testing.T) {
 	command.SetArgs([]string{"--version"})
 	if err := command.Execute(); err != nil || !strings.HasPrefix(out.String(), "corbel version ") {
 		t.Errorf("%v: %q", err, out)
+	}
+	out.Reset()
+	command.SetArgs([]string{"version"})
+	check.NoError(t, command.Execute())
+	check.Contains(t, out.String(), "version    (devel)\n", "go         go1.")
+}
+
+func TestTheVersionNamesTheCommit(t *testing.T) {
+	settings := []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.time", Value: "2026-01-02T03:04:05Z"}, {Key: "vcs.modified", Value: "true"}}
+	checkout := &debug.BuildInfo{Main: debug.Module{Path: commandModule}, Settings: settings}
+	project := &debug.BuildInfo{Main: debug.Module{Path: "example.com/shop"}, Settings: settings, Deps: []*debug.Module{{Path: libraryModule, Version: "v1.2.3", Sum: "h1:library"}}}
+	for name, test := range map[string]struct{ got, want string }{
+		"a release":             {describe(project, "def", "2026-02-03T04:05:06Z"), "version    v1.2.3\nrevision   def\ndate       2026-02-03T04:05:06Z\n"},
+		"a checkout":            {describe(checkout, "", ""), "version    (devel)\nrevision   abc with changes\ndate       2026-01-02T03:04:05Z\n"},
+		"the tool of a project": {describe(project, "", ""), "version    v1.2.3\nrevision   unknown\ndate       unknown\n"},
+	} {
+		if !strings.HasPrefix(test.got, test.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, test.got, test.want)
+		}
 	}
 }

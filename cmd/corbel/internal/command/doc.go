@@ -29,6 +29,6 @@ func Main() int {
 func New() *cobra.Command {
 	root := cli.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	root.Version = version()
-	root.AddCommand(initCommand(), devCommand(), fieldsCommand(), controlPlaneCommand())
+	root.AddCommand(initCommand(), devCommand(), fieldsCommand(), controlPlaneCommand(), versionCommand())
 	return root
 }

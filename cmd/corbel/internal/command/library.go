@@ -17,8 +17,11 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 )
 
-// libraryModule is the module of Corbel.
-const libraryModule = "github.com/corbel-run/corbel"
+// libraryModule is the module of Corbel, and commandModule that of this program.
+const (
+	libraryModule = "github.com/corbel-run/corbel"
+	commandModule = libraryModule + "/cmd/corbel"
+)
 
 // findLibrary returns what a project requires: the release that this program is part of, or a checkout. A
 // program that was built from a checkout knows where that is.
