@@ -67,7 +67,8 @@ func (t Toolchain) run(ctx context.Context, folder, what string, args ...string)
 		program = "go"
 	}
 	command := GoCommand(ctx, program, args...)
-	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	// The flags of the user's environment hold as well; of two that contradict each other, the last one does.
+	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
 	output, err := command.CombinedOutput()
 	switch {
 	case err == nil:
