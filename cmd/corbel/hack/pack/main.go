@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,11 @@ func tracked(folder string) ([]zip.File, error) {
 		if _, err := os.Lstat(filepath.Join(folder, name)); err == nil {
 			files = append(files, file{folder, name})
 		}
+	}
+	// The go command adds the licence of the repository to a module in a folder, too.
+	isLicence := func(f zip.File) bool { return f.Path() == "LICENSE" }
+	if !slices.ContainsFunc(files, isLicence) {
+		files = append(files, file{".", "LICENSE"})
 	}
 	return files, nil
 }
