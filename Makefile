@@ -29,7 +29,7 @@ CORBEL_SLICE_OFFSET := $(or $(CORBEL_SLICE_OFFSET),$(shell hack/slice-offset.sh)
 export CORBEL_SLICE CORBEL_SLICE_OFFSET
 
 # go.work has the root module and cmd/corbel. These targets work in other modules of the repository.
-bin/tools/controller-gen bin/bench ui-screenshots helmparity test-ops test-mount test-browser bench-browser: export GOWORK := off
+bin/tools/controller-gen bin/bench bin/dist-tool ui-screenshots helmparity test-ops test-mount test-dist test-browser bench-browser: export GOWORK := off
 
 # Time limits: a test that hangs ends with a stack trace.
 UNIT_TIMEOUT ?= 30m
@@ -80,7 +80,7 @@ ui-screenshots: assets ## Draw the page of corbel ui into docs/ui-*.png; this ne
 ##@ Test
 
 .PHONY: test
-test: forget-times lint assets test-pure helmparity test-ops test-browser test-mount controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+test: forget-times lint assets test-pure helmparity test-ops test-browser test-mount test-dist controlplane-test test-live ## Run everything that gates a change, and print what took longest.
 	@bin/gotest -times $(TIMES) -slowest 10
 
 .PHONY: forget-times
@@ -125,6 +125,11 @@ test-ops: bin/gotest ## Test the alerts, the dashboard and the health checks tha
 .PHONY: test-mount
 test-mount: assets bin/gotest ## Test the page of corbel ui in a manager, behind a filter that authenticates.
 	cd test/mount && $(WITH_ASSETS) $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
+
+# A module of its own: a writer of bills of materials, and one that knows licences.
+.PHONY: test-dist
+test-dist: bin/gotest ## Test what builds a release; with CORBEL_SLICE=1/1 a release is built twice.
+	cd cmd/corbel/hack/dist && $(TIMED) -timeout $(UNIT_TIMEOUT) ./...
 
 # A module of its own: a client of the browser. The tests are skipped where there is none.
 .PHONY: test-browser
@@ -246,6 +251,15 @@ assets: $(if $(ASSETS),,controlplane)
 .PHONY: rehearse
 rehearse: ## Rehearse a release: install the command from packed modules, make a project, test and run it, and check go.mod of cmd/corbel (minutes).
 	GO='$(GO)' hack/rehearse.sh
+
+bin/dist-tool: FORCE
+	@mkdir -p bin
+	@cd cmd/corbel/hack/dist && $(GO) build -o $(CURDIR)/$@ .
+
+.PHONY: dist
+dist: bin/dist-tool ## Build the files of the release that is checked out, and images, into bin/dist (PLATFORMS=linux/amd64,...; minutes for each).
+	@rm -rf bin/dist
+	GO='$(GO)' bin/dist-tool $(if $(PLATFORMS),-platforms '$(PLATFORMS)') $(if $(VERSION),-version '$(VERSION)') bin/dist
 
 .PHONY: release
 release: ## Tag the modules for VERSION=v1.2.3 in this clone, and print what to push.

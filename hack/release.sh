@@ -29,7 +29,7 @@ for module in . "${nested[@]}"; do
 	*) [[ $path == */"$major" ]] || problems+=("the module $path has no version $version: its path must end in /$major") ;;
 	esac
 done
-for file in cmd/corbel/go.mod test/browser/go.mod test/mount/go.mod go.work; do
+for file in cmd/corbel/go.mod cmd/corbel/hack/dist/go.mod test/browser/go.mod test/mount/go.mod go.work; do
 	grep -q "github.com/corbel-run/corbel $version\( \|\$\)" "$file" || problems+=("$file requires another version of the root module: write $version there")
 done
 branch=$(git symbolic-ref --quiet --short HEAD || echo "a commit without a branch")

@@ -44,8 +44,8 @@ func newClone(t *testing.T) clone {
 	c := clone{t, t.TempDir()}
 	files := map[string]string{
 		"CHANGELOG.md": changelog, "go.mod": "module example.com/a\n", "hack/controlplane/go.mod": "module example.com/a/hack/controlplane\n",
-		"cmd/corbel/go.mod":   "module example.com/a/cmd/corbel\n\nrequire (\n\tgithub.com/corbel-run/corbel v1.0.0\n)\n",
-		"test/browser/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n", "test/mount/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n",
+		"cmd/corbel/go.mod":           "module example.com/a/cmd/corbel\n\nrequire (\n\tgithub.com/corbel-run/corbel v1.0.0\n)\n",
+		"cmd/corbel/hack/dist/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n", "test/browser/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n", "test/mount/go.mod": "\tgithub.com/corbel-run/corbel v1.0.0\n",
 		"go.work": "replace github.com/corbel-run/corbel v1.0.0 => .\n",
 	}
 	for _, name := range []string{"hack/release.sh", "hack/release-notes.sh"} {
