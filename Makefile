@@ -143,6 +143,16 @@ test-browser: assets bin/gotest ## Test the page of corbel ui in a real browser 
 test-tools: assets bin/gotest ## Run the tests of cmd/corbel whole.
 	CORBEL_SLICE=1/1 $(WITH_ASSETS) $(TIMED) -p 4 -timeout $(LIVE_TIMEOUT) ./cmd/corbel/...
 
+# The kubeconfig must be named: the stories write to the cluster, and the variable of the environment may lead to any.
+.PHONY: conformance
+conformance: ## Run the stories for any cluster against KUBECONFIG=file, and write a report (REPORT=bin/conformance.md, IMAGE=…, CRASHES=8).
+	@[ '$(origin KUBECONFIG)' = 'command line' ] || { echo 'name the cluster, whose administrator you need to be: make conformance KUBECONFIG=file' >&2; exit 2; }
+	@$(GOTEST) -v -timeout $(LIVE_TIMEOUT) ./test/conformance -kubeconfig '$(abspath $(KUBECONFIG))' -report '$(abspath $(CONFORMANCE_REPORT))' \
+		-revision '$(REVISION)' $(if $(IMAGE),-image '$(IMAGE)') $(if $(CRASHES),-crashes $(CRASHES)); result=$$?; \
+	[ ! -f '$(CONFORMANCE_REPORT)' ] || echo 'the report is $(CONFORMANCE_REPORT). Read it, and send it as an issue: docs/howto-conformance.md'; exit $$result
+
+CONFORMANCE_REPORT = $(or $(REPORT),bin/conformance.md)
+
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model

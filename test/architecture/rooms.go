@@ -189,6 +189,7 @@ var rooms = []Room{
 	{Path: "test/mutants", Floor: supportFloor, Kind: Support},
 	{Path: "test/env", Floor: supportFloor, Kind: Support},
 	{Path: "test/check", Floor: supportFloor, Kind: Support},
+	{Path: "test/conformance", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
 	{Path: "test/trap", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},

@@ -1,0 +1,302 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/vocabulary"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
+	"github.com/corbel-run/corbel/test/check"
+	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/wire"
+)
+
+// group is the API group of the components, and the name of their reconciler.
+const group = "conformance.corbel.run"
+
+// The types that a run brings, with their definitions: that of the components, and that of the operator of the scaffolded chart.
+var (
+	componentKind = schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Widget"}
+	sampleKind    = schema.GroupVersionKind{Group: "chart." + group, Version: "v1alpha1", Kind: "Sample"}
+	definitions   = []string{"widgets." + group, "samples.chart." + group}
+)
+
+// cluster is the cluster under test, as its administrator.
+type cluster struct {
+	config     *rest.Config
+	kubeconfig string
+	simulated  bool // it is a control plane of test/env
+	client     client.Client
+	discovery  discovery.DiscoveryInterface
+	version    *version.Info
+	// prefix begins the name of each namespace, and of each object without a namespace, of this run.
+	prefix string
+	// home is the namespace of the operator.
+	home        string
+	interrupted atomic.Bool
+}
+
+// connect returns the cluster of the flag kubeconfig, else a control plane. Nothing is created in it.
+func connect(t *testing.T) *cluster {
+	c := &cluster{prefix: "corbel-conformance-" + rand.String(6), kubeconfig: flag.Lookup("kubeconfig").Value.String()}
+	c.home = c.prefix + "-operator"
+	stop := func() error { return nil }
+	if c.simulated = c.kubeconfig == ""; c.simulated {
+		e := env.New(t, env.Options{Cluster: true})
+		c.config, c.kubeconfig, stop = e.Config(), e.Kubeconfig(), e.Stop
+	} else {
+		c.config = check.Must(clientcmd.BuildConfigFromFlags("", c.kubeconfig))(t)
+	}
+	c.config.QPS, c.config.ContentType = -1, runtime.ContentTypeJSON
+	c.config.Wrap(c.nameNamespaces)
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(componentKind.GroupVersion(), &widget.Widget{}, &widget.WidgetList{})
+	metav1.AddToGroupVersion(scheme, componentKind.GroupVersion())
+	check.NoError(t, errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)))
+	c.client = check.Must(client.New(c.config, client.Options{Scheme: scheme}))(t)
+	c.discovery = check.Must(discovery.NewDiscoveryClientForConfig(c.config))(t)
+	c.version = check.Must(c.discovery.ServerVersion())(t)
+	if missing := check.Must(c.missingRights(t.Context()))(t); len(missing) > 0 {
+		t.Fatalf("the user of the kubeconfig lacks rights; nothing was created. Use an administrator, or grant:\n%s", strings.Join(missing, "\n"))
+	}
+	for _, name := range definitions {
+		switch err := c.client.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{}); {
+		case err == nil:
+			t.Fatalf("CustomResourceDefinition %s exists; nothing was created. Another run goes on, or was killed: docs/howto-conformance.md says how to remove what it has left", name)
+		case !apierrors.IsNotFound(err):
+			t.Fatal(err)
+		}
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		c.interrupted.Store(true)
+		fmt.Fprintln(os.Stderr, "interrupted: removing what was created")
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := errors.Join(c.sweep(ctx), stop()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(130)
+	}()
+	return c
+}
+
+// patience is how long each state is waited for: a cluster may have to fetch the image.
+const patience = 5 * time.Minute
+
+// needed are the rights of the user of the kubeconfig.
+var needed = []rbacv1.PolicyRule{
+	{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"list"}}, // is anything left?
+	{APIGroups: []string{""}, Resources: []string{"namespaces", "configmaps", "secrets", "services", "serviceaccounts", "events"}, Verbs: allVerbs},
+	{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}},
+	{APIGroups: []string{""}, Resources: []string{"users", "serviceaccounts"}, Verbs: []string{"impersonate"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: allVerbs},
+	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: allVerbs},
+	{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+	{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles", "roles"}, Verbs: append([]string{"escalate", "bind"}, allVerbs...)},
+	{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterrolebindings", "rolebindings"}, Verbs: allVerbs},
+	{APIGroups: []string{"flowcontrol.apiserver.k8s.io"}, Resources: []string{"flowschemas"}, Verbs: allVerbs},
+	{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: allVerbs},
+	{APIGroups: []string{group, sampleKind.Group}, Resources: []string{"*"}, Verbs: allVerbs},
+}
+
+var allVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+// missingRights returns the rules that the user lacks, as YAML.
+func (c *cluster) missingRights(ctx context.Context) (missing []string, err error) {
+	for _, rule := range needed {
+		for _, in := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				var verbs []string
+				for _, verb := range rule.Verbs {
+					name, subresource, _ := strings.Cut(resource, "/")
+					review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+						ResourceAttributes: &authorizationv1.ResourceAttributes{Group: in, Version: "*", Resource: name, Subresource: subresource, Verb: verb},
+					}}
+					if err := c.client.Create(ctx, review); err != nil {
+						return nil, err
+					}
+					if !review.Status.Allowed {
+						verbs = append(verbs, verb)
+					}
+				}
+				if len(verbs) > 0 {
+					missing = append(missing, fmt.Sprintf("- {apiGroups: [%q], resources: [%q], verbs: [%s]}", in, resource, strings.Join(verbs, ", ")))
+				}
+			}
+		}
+	}
+	return missing, nil
+}
+
+// nameNamespaces gives each namespace that is created with a random name, as those of componenttest, the prefix of the
+// run. Its pods need no more than the baseline of the Pod Security Standards.
+func (c *cluster) nameNamespaces(next http.RoundTripper) http.RoundTripper {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces" {
+			return next.RoundTrip(r)
+		}
+		if c.interrupted.Load() {
+			return nil, errors.New("the run was interrupted")
+		}
+		namespace := &corev1.Namespace{}
+		if err := errors.Join(json.NewDecoder(r.Body).Decode(namespace), r.Body.Close()); err != nil {
+			return nil, err
+		}
+		if namespace.Name == "" {
+			namespace.GenerateName = c.prefix + "-"
+			namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+		}
+		body, err := json.Marshal(namespace)
+		if err != nil {
+			return nil, err
+		}
+		sent := r.Clone(r.Context())
+		sent.Body, sent.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return next.RoundTrip(sent)
+	})
+}
+
+// prepare creates the type of the components, and the namespace of the operator.
+func (c *cluster) prepare(t *testing.T) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		defer cancel()
+		if err := c.sweep(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	text := check.Must(os.ReadFile(filepath.Join("..", "..", "pkg", "component", "testdata", "crds", "test.corbel.run_widgets.yaml")))(t)
+	check.NoError(t, yaml.Unmarshal(text, definition))
+	definition.Name, definition.Spec.Group = definitions[0], group
+	check.NoError(t, c.client.Create(t.Context(), definition))
+	check.NoError(t, c.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.home}}))
+	env.Until(t, "the components are served", func() error { return c.client.List(t.Context(), &widget.WidgetList{}) })
+}
+
+// sweep removes all that the run has created, and waits until it is gone.
+func (c *cluster) sweep(ctx context.Context) error {
+	var errs []error
+	for _, kind := range []schema.GroupVersionKind{componentKind, sampleKind} {
+		for _, component := range c.list(ctx, kind, &errs) {
+			// After a failure there is no operator that removes the finalizer.
+			errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, component)),
+				client.IgnoreNotFound(c.client.Patch(ctx, component, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+		}
+	}
+	for {
+		left := 0
+		for _, kind := range []schema.GroupVersionKind{
+			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+			flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), corev1.SchemeGroupVersion.WithKind("Namespace"),
+			apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+		} {
+			for _, object := range c.list(ctx, kind, &errs) {
+				if !strings.HasPrefix(object.Name, c.prefix) && !slices.Contains(definitions, object.Name) {
+					continue
+				}
+				left++
+				if object.DeletionTimestamp == nil {
+					errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, object)))
+				}
+			}
+		}
+		if err := errors.Join(errs...); err != nil || left == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d objects of %s are not gone after %s", left, c.prefix, patience)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// list returns the objects of a type that is served, without their content.
+func (c *cluster) list(ctx context.Context, kind schema.GroupVersionKind, errs *[]error, options ...client.ListOption) (objects []*metav1.PartialObjectMetadata) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := c.client.List(ctx, list, options...); err != nil && !apimeta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
+		*errs = append(*errs, fmt.Errorf("list objects of kind %s: %w", kind.Kind, err))
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(kind)
+		objects = append(objects, &list.Items[i])
+	}
+	return objects
+}
+
+// nothingIsLeft removes what serves all stories, and looks for objects of the run in all types of the server.
+func nothingIsLeft(t testing.TB, c *cluster) {
+	check.NoError(t, c.sweep(t.Context()))
+	// The server removes the APIServices of the types a moment after their definitions.
+	env.Until(t, "nothing is left", func() error { return c.remains(t.Context()) })
+}
+
+// remains returns an error that names the objects of the run that exist.
+func (c *cluster) remains(ctx context.Context) error {
+	served, err := c.discovery.ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return err
+	}
+	var errs []error
+	for _, list := range served {
+		for _, resource := range list.APIResources {
+			if !slices.Contains(resource.Verbs, "list") {
+				continue
+			}
+			kind := schema.FromAPIVersionAndKind(list.GroupVersion, resource.Kind)
+			left := c.list(ctx, kind, &errs, client.HasLabels{group + "/" + vocabulary.LabelOwnerID})
+			if !resource.Namespaced { // the namespaces of all other objects are gone
+				left = append(left, slices.DeleteFunc(c.list(ctx, kind, &errs), func(object *metav1.PartialObjectMetadata) bool {
+					return !strings.HasPrefix(object.Name, c.prefix) && !strings.HasSuffix(object.Name, "."+group)
+				})...)
+			}
+			for _, object := range left {
+				errs = append(errs, fmt.Errorf("%s %s/%s is left", resource.Kind, object.Namespace, object.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

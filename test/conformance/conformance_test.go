@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/corbel-run/corbel/test/check"
+)
+
+// The flag kubeconfig is that of controller-runtime.
+var (
+	image    = flag.String("image", defaultImage, "an image with the program sleep, for the pods of the stories")
+	every    = flag.Int("crashes", 8, "the operator crashes at one in so many points before and after its writes")
+	path     = flag.String("report", "", "the file that the report is written to")
+	revision = flag.String("revision", "unknown", "the revision of Corbel, for the report")
+)
+
+// defaultImage is small, and comes from a registry without a limit for anonymous users.
+const defaultImage = "registry.k8s.io/e2e-test-images/busybox:1.36.1-1"
+
+// story is a part of the life of components, which ends with nothing left.
+type story struct {
+	name string
+	play func(t testing.TB, c *cluster)
+}
+
+var lastStories = []story{{"a scaffolded chart", scaffoldedChart}, {"nothing is left in the cluster", nothingIsLeft}}
+
+// TestConformance plays all stories, one after the other: a cluster that others use shall not notice them.
+func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs a control plane, which is left out with -short")
+	}
+	ctrl.SetLogger(logr.Discard()) // a story says what has failed
+	c := connect(t)
+	r := &report{cluster: c, started: time.Now()}
+	t.Cleanup(func() { r.write(t, *path) })
+	c.prepare(t)
+	stories := slices.Concat(lifeStories, updateStories(), objectStories(), adoptionStories(), namespaceStories(), rightsStories, lastStories)
+	for _, s := range stories {
+		t.Run(s.name, func(t *testing.T) {
+			started, told := time.Now(), &check.Report{}
+			// It runs after the cleanups of the story, which can fail, too.
+			t.Cleanup(func() {
+				for _, text := range told.Logs {
+					t.Log(text)
+				}
+				for _, text := range told.Errors {
+					t.Error(text)
+				}
+				r.add(s.name, t, time.Since(started), told.Errors)
+			})
+			told = check.Run(t, func(t testing.TB) { s.play(t, c) })
+		})
+	}
+}
