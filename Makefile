@@ -153,6 +153,10 @@ conformance: ## Run the stories for any cluster against KUBECONFIG=file, and wri
 
 CONFORMANCE_REPORT = $(or $(REPORT),bin/conformance.md)
 
+.PHONY: test-previous
+test-previous: ## Build the root module, and run its unit tests, with the previous versions of controller-runtime and Kubernetes.
+	GO='$(GO)' hack/previous.sh
+
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
