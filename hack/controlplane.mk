@@ -8,10 +8,18 @@
 
 GO ?= go
 
-CONTROLPLANE_VERSION := v1.36.3
-CONTROLPLANE_DIR := bin/k8s
+# The versions of Kubernetes that the tests know, the default first. Another one can be built, too:
+# make controlplane CONTROLPLANE_VERSION=v1.37.1 writes its requirements before.
+CONTROLPLANE_VERSIONS := v1.37.2 v1.36.3 v1.35.4 v1.34.4
+CONTROLPLANE_DEFAULT := $(firstword $(CONTROLPLANE_VERSIONS))
+CONTROLPLANE_VERSION := $(CONTROLPLANE_DEFAULT)
+
+# $(call controlplane-mod,VERSION) is the file with its requirements, in hack/controlplane.
+controlplane-mod = $(if $(filter $(CONTROLPLANE_DEFAULT),$(1)),go.mod,versions/$(1).mod)
+CONTROLPLANE_MOD := $(call controlplane-mod,$(CONTROLPLANE_VERSION))
+CONTROLPLANE_DIR := bin/k8s$(if $(filter $(CONTROLPLANE_DEFAULT),$(CONTROLPLANE_VERSION)),,-$(CONTROLPLANE_VERSION))
 CONTROLPLANE_PROGRAMS := etcd kube-apiserver kube-controller-manager kube-scheduler kubectl podsim
-CONTROLPLANE_SOURCES := hack/controlplane.mk hack/controlplane/go.mod hack/controlplane/go.sum \
+CONTROLPLANE_SOURCES := hack/controlplane.mk hack/controlplane/$(CONTROLPLANE_MOD) \
 	$(shell find hack/controlplane -name '*.go' ! -name '*_test.go')
 
 # Without gitVersion the server calls itself v0.0.0-master, and every chart that
@@ -27,7 +35,7 @@ CONTROLPLANE_LDFLAGS := -s -w \
 CONTROLPLANE_GO := cd hack/controlplane && GOWORK=off $(GO)
 
 .PHONY: controlplane
-controlplane: $(addprefix $(CONTROLPLANE_DIR)/,$(CONTROLPLANE_PROGRAMS)) ## Build the real control plane into bin/k8s (once; minutes on a cold cache).
+controlplane: $(addprefix $(CONTROLPLANE_DIR)/,$(CONTROLPLANE_PROGRAMS)) ## Build the real control plane into bin/k8s (once; minutes on a cold cache). CONTROLPLANE_VERSION=v1.34.4: into bin/k8s-v1.34.4.
 
 # Built beside its place and renamed, so that a broken build leaves the old one
 # and half a file is never started.
@@ -35,10 +43,22 @@ $(CONTROLPLANE_DIR)/controlplane: $(CONTROLPLANE_SOURCES)
 	@mkdir -p $(@D)
 	@echo "building the control plane $(CONTROLPLANE_VERSION) into $(@D): some minutes the first time, then cached"
 	@next="$(CURDIR)/$@.$$$$"; trap 'rm -f "$$next"' EXIT; \
-	( $(CONTROLPLANE_GO) build -trimpath -buildvcs=false -ldflags '$(CONTROLPLANE_LDFLAGS)' -o "$$next" . ) && mv -f "$$next" $@
+	( $(CONTROLPLANE_GO) build -trimpath -buildvcs=false -modfile=$(CONTROLPLANE_MOD) -ldflags '$(CONTROLPLANE_LDFLAGS)' -o "$$next" . ) && mv -f "$$next" $@
 
 $(addprefix $(CONTROLPLANE_DIR)/,$(CONTROLPLANE_PROGRAMS)): $(CONTROLPLANE_DIR)/controlplane
 	@ln -sf controlplane $@
+
+.PHONY: controlplane-versions
+controlplane-versions: ## Build the control plane of each version that the tests know.
+	@for version in $(CONTROLPLANE_VERSIONS); do $(MAKE) --no-print-directory controlplane CONTROLPLANE_VERSION=$$version || exit; done
+
+.PHONY: controlplane-mod
+controlplane-mod: ## Write the requirements of the control plane, from the versions in hack/controlplane.mk.
+	rm -rf hack/controlplane/versions
+	@$(foreach version,$(CONTROLPLANE_VERSIONS),GO='$(GO)' hack/controlplane-mod.sh $(version) hack/controlplane/$(call controlplane-mod,$(version)) &&) :
+
+hack/controlplane/versions/%.mod:
+	GO='$(GO)' hack/controlplane-mod.sh $* $@
 
 # Without vet, which would read every package of Kubernetes for it.
 .PHONY: controlplane-test
@@ -52,4 +72,4 @@ controlplane-vet: ## Vet the pod simulator.
 
 .PHONY: controlplane-clean
 controlplane-clean: ## Remove the built control plane.
-	rm -rf $(CONTROLPLANE_DIR)
+	rm -rf bin/k8s bin/k8s-*

@@ -19,6 +19,7 @@ for module in $(find . \( -name .git -o -path ./bin -o -name testdata \) -prune 
 	esac
 	case "$1 $module" in
 	tidy\ ./cmd/corbel) ;; # It requires a version of the root module that may not be published yet: make rehearse checks it.
+	tidy\ ./hack/controlplane) for file in go.mod versions/*.mod; do "$go" mod tidy -diff -modfile="$file"; done ;;
 	tidy\ *) "$go" mod tidy -diff ;;
 	vet\ ./hack/* | staticcheck\ ./hack/* | *\ ./test/bench/helm) ;; # No packages, or lists of programs: a check would read all of Kubernetes.
 	vet\ *) "$go" vet ./... ;;

@@ -15,5 +15,7 @@
 // size, because they share most of their code.
 //
 // This is a module of its own: k8s.io/kubernetes is no dependency that users of
-// the library should ever see.
+// the library should ever see. Its go.mod requires the newest version of Kubernetes
+// that the tests know; the folder versions has the requirements of the others, for
+// go build -modfile. The sources are the same for all.
 package main

@@ -38,7 +38,7 @@ const (
 	// ControllerGen is the version of controller-gen that projects use.
 	ControllerGen = "v0.23.0"
 	// kubeVersion is the version of Kubernetes that samples are rendered for, without a cluster.
-	kubeVersion = "1.36.3"
+	kubeVersion = "1.37.2"
 )
 
 // contents is what templates see.

@@ -167,7 +167,7 @@ func TestTheSupportedVersionsAreThoseOfTheModules(t *testing.T) {
 		{"go.mod", `(?m)^go ([0-9]+\.[0-9]+)`, "| Go | %s |"},
 		{"go.mod", `sigs\.k8s\.io/controller-runtime (v[0-9]+\.[0-9]+)`, "| controller-runtime | %s |"},
 		{"go.mod", `k8s\.io/client-go v0\.([0-9]+)`, "| v0.%[1]s, those of Kubernetes 1.%[1]s |"},
-		{"hack/controlplane.mk", `CONTROLPLANE_VERSION := (v[0-9]+\.[0-9]+)`, "| API server that the tests run against | %s |"},
+		{"hack/controlplane.mk", `CONTROLPLANE_VERSIONS := (v[0-9]+\.[0-9]+)`, "| API server that the tests run against | %s |"},
 	} {
 		match := regexp.MustCompile(row.version).FindStringSubmatch(read(row.file))
 		if match == nil {
@@ -177,6 +177,30 @@ func TestTheSupportedVersionsAreThoseOfTheModules(t *testing.T) {
 		want := strings.NewReplacer("%s", match[1], "%[1]s", match[1]).Replace(row.want)
 		if !strings.Contains(document, want) {
 			t.Errorf("RELEASING.md has no row with %q, as %s says", want, row.file)
+		}
+	}
+}
+
+// TestTheVersionsOfTheControlPlaneAreThoseOfItsFiles compares the versions that the tests know with the requirements
+// of the control plane, the documents, and the version that samples are rendered for.
+func TestTheVersionsOfTheControlPlaneAreThoseOfItsFiles(t *testing.T) {
+	read := func(name string) string { return string(check.Must(os.ReadFile(filepath.Join(root, name)))(t)) }
+	match := regexp.MustCompile(`CONTROLPLANE_VERSIONS := (.*)`).FindStringSubmatch(read("hack/controlplane.mk"))
+	if match == nil {
+		t.Fatal("hack/controlplane.mk has no CONTROLPLANE_VERSIONS")
+	}
+	for i, version := range strings.Fields(match[1]) {
+		wanted := map[string]string{"RELEASING.md": "| " + version + " |"}
+		if i == 0 {
+			wanted["hack/controlplane/go.mod"] = "k8s.io/kubernetes " + version + "\n"
+			wanted["cmd/corbel/internal/scaffold/project.go"] = `kubeVersion = "` + version[1:] + `"`
+		} else {
+			wanted["hack/controlplane/versions/"+version+".mod"] = "k8s.io/kubernetes " + version + "\n"
+		}
+		for file, text := range wanted {
+			if !strings.Contains(read(file), text) {
+				t.Errorf("%s has no %q, but hack/controlplane.mk has %s: make controlplane-mod writes the requirements", file, text, version)
+			}
 		}
 	}
 }
