@@ -157,6 +157,23 @@ CONFORMANCE_REPORT = $(or $(REPORT),bin/conformance.md)
 test-previous: ## Build the root module, and run its unit tests, with the previous versions of controller-runtime and Kubernetes.
 	GO='$(GO)' hack/previous.sh
 
+VERSIONS ?= $(CONTROLPLANE_VERSIONS)
+# What depends on the server: crashes, watches that break, its types, and the rights to impersonate.
+VERSION_TESTS := TestCrash|TestStaleWatches|TestBuiltInKindsAreThoseOfTheServer|TestAnOperator(ActsAsAccounts|OfOneNamespace).*
+
+# After a failure the other versions are tested as well.
+.PHONY: test-versions
+test-versions: ## Test what depends on the API server with each version of Kubernetes (VERSIONS='v1.34.4 v1.35.4'): minutes each, after its build.
+	@failed=; for version in $(VERSIONS); do \
+		$(MAKE) --no-print-directory test-version CONTROLPLANE_VERSION=$$version KUBEBUILDER_ASSETS= || failed="$$failed $$version"; \
+	done; [ -z "$$failed" ] || { echo "failed with Kubernetes$$failed"; exit 1; }
+
+.PHONY: test-version
+test-version: assets
+	@echo '== Kubernetes $(CONTROLPLANE_VERSION)'
+	$(WITH_ASSETS) $(GOTEST) -timeout $(LIVE_TIMEOUT) ./test/conformance -report '$(CURDIR)/bin/conformance-$(CONTROLPLANE_VERSION).md' -revision '$(REVISION)'
+	$(WITH_ASSETS) $(GOTEST) -timeout $(LIVE_TIMEOUT) -run '^($(VERSION_TESTS))$$' ./test/e2e ./internal/rbacrules ./pkg/operator
+
 .PHONY: modelcheck
 modelcheck: ## Check the planner against every small history (a million states and more; minutes).
 	CORBEL_SLICE=1/1 $(GOTEST) -v -run 'TestInvariantsHoldInEverySmallHistory' -timeout $(UNIT_TIMEOUT) ./pkg/reconciler/internal/model
