@@ -72,7 +72,7 @@ type output struct {
 func (o *output) add(name string, content []byte) error {
 	sum := checksum(content)
 	o.sums = append(o.sums, sum+"  "+name+"\n")
-	fmt.Printf("  %s  %.1f MB\n", name, float64(len(content))/1e6)
+	fmt.Printf("  %s  %d kB\n", name, len(content)/1000)
 	return os.WriteFile(filepath.Join(o.folder, name), content, 0o644)
 }
 
