@@ -279,9 +279,11 @@ bin/tools/staticcheck bin/tools/benchstat: bin/tools/controller-gen
 .PHONY: assets
 assets: $(if $(ASSETS),,controlplane)
 
+# The first project builds a control plane of its own, unless KUBEBUILDER_ASSETS is set, as it does for users.
 .PHONY: rehearse
-rehearse: ## Rehearse a release: install the command from packed modules, make a project, test and run it, and check go.mod of cmd/corbel (minutes).
+rehearse: assets ## Rehearse a release: install the command from packed modules, make a project, test and run it, check go.mod of cmd/corbel, and upgrade an operator of an earlier version (minutes).
 	GO='$(GO)' hack/rehearse.sh
+	GO='$(GO)' $(WITH_ASSETS) hack/rehearse-upgrade.sh
 
 bin/dist-tool: FORCE
 	@mkdir -p bin

@@ -192,6 +192,7 @@ var rooms = []Room{
 	{Path: "test/conformance", Floor: supportFloor, Kind: Support},
 	{Path: "test/slice", Floor: supportFloor, Kind: Support},
 	{Path: "test/trap", Floor: supportFloor, Kind: Support},
+	{Path: "test/upgrade", Floor: supportFloor, Kind: Support},
 	{Path: "test/widget/...", Floor: supportFloor, Kind: Support},
 	{Path: "test/wire", Floor: supportFloor, Kind: Support},
 	{Path: "test/e2e/...", Floor: supportFloor, Kind: Support},
