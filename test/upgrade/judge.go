@@ -25,22 +25,21 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// reconcileAll waits until the operator has reconciled all components since a request, which is empty for its start. It
-// returns an error for each write, from a position of the audit log on, that is none to the record of a component, and
-// the next position.
-func (r *rehearsal) reconcileAll(ctx context.Context, position int64, request string) (next int64, err error) {
+// reconcileAll waits until the operator has reconciled all components since a request, which is empty for its start.
+func (r *rehearsal) reconcileAll(ctx context.Context, request string) error {
 	start := int64(0)
 	if request != "" {
+		var err error
 		if start, err = r.operator.logged(); err != nil {
-			return 0, err
+			return err
 		}
 		if err := each(ctx, func(ctx context.Context, s state) error {
 			return r.patch(ctx, s.site(), "metadata: {annotations: {upgrade.example.com/reconcile-at: "+request+"}}")
 		}); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if err := r.await(ctx, patience, func() error {
+	return r.await(ctx, patience, func() error {
 		reconciled, err := r.operator.reconciled(start)
 		for _, s := range states {
 			if !reconciled[client.ObjectKey{Namespace: s.namespace(), Name: s.name}] {
@@ -48,9 +47,11 @@ func (r *rehearsal) reconcileAll(ctx context.Context, position int64, request st
 			}
 		}
 		return err
-	}); err != nil {
-		return 0, err
-	}
+	})
+}
+
+// judgeSince judges the requests of the operator from a position of the audit log on, and returns the next position.
+func (r *rehearsal) judgeSince(ctx context.Context, position int64) (next int64, err error) {
 	if next, err = r.env.AuditPosition(ctx); err != nil {
 		return 0, err
 	}

@@ -89,14 +89,17 @@ func run(ctx context.Context, before, after string) (err error) {
 	if r.operator, err = r.start(ctx, after, "after"); err != nil {
 		return err
 	}
-	// The first reconcile of each component is that of the start, and the second one is asked for.
-	for _, request := range []string{"", "again"} {
-		if position, err = r.reconcileAll(ctx, position, request); err != nil {
+	for _, wait := range []func() error{
+		func() error { return r.reconcileAll(ctx, "") },
+		func() error { return r.reconcileAll(ctx, "again") },
+		func() error { return r.compare(ctx, statuses) },
+	} {
+		if err := wait(); err != nil {
 			return err
 		}
-	}
-	if err := r.compare(ctx, statuses); err != nil {
-		return err
+		if position, err = r.judgeSince(ctx, position); err != nil {
+			return err
+		}
 	}
 
 	fmt.Println("The later operator changes a component and deletes all.")

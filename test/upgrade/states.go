@@ -92,7 +92,7 @@ var states = []state{
 		ready, {patch: "spec: {values: {before: {podsim.corbel.run/run-for: 10h}}}", state: v1alpha1.StateProcessing, revision: 2, message: "Job"},
 	}},
 	{name: "hook-failed", component: "spec: {timeout: 10000h}", steps: []step{
-		ready, {patch: "spec: {values: {before: {podsim.corbel.run/exit-code: '1'}}}", state: v1alpha1.StateError, revision: 2, message: "Job"},
+		ready, {patch: "spec: {values: {before: {podsim.corbel.run/exit-code: '1'}}}", state: v1alpha1.StateError, revision: 2, message: "exit code 1"},
 	}},
 	{name: "expired", component: "spec: {values: {job: true}}", steps: []step{{state: v1alpha1.StateReady, revision: 1, noJob: true}}},
 	{name: "patched", component: "spec: {patches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: patched}, data: {patched: p}}'}], images: [{name: registry.example.com/web, newTag: '2.0'}]}"},
