@@ -217,37 +217,32 @@ func (c *cluster) prepare(t *testing.T) {
 
 // sweep removes all that the run has created, and waits until it is gone.
 func (c *cluster) sweep(ctx context.Context) error {
-	var errs []error
-	for _, kind := range []schema.GroupVersionKind{componentKind, sampleKind} {
-		for _, component := range c.list(ctx, kind, &errs) {
-			// After a failure there is no operator that removes the finalizer.
-			errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, component)),
-				client.IgnoreNotFound(c.client.Patch(ctx, component, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
-		}
-	}
 	for {
-		left := 0
+		left, errs := 0, []error{}
 		for _, kind := range []schema.GroupVersionKind{
-			rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
+			componentKind, sampleKind, rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), rbacv1.SchemeGroupVersion.WithKind("ClusterRole"),
 			flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), corev1.SchemeGroupVersion.WithKind("Namespace"),
 			apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 		} {
+			isComponent := kind == componentKind || kind == sampleKind
 			for _, object := range c.list(ctx, kind, &errs) {
-				if !strings.HasPrefix(object.Name, c.prefix) && !slices.Contains(definitions, object.Name) {
+				if !isComponent && !strings.HasPrefix(object.Name, c.prefix) && !slices.Contains(definitions, object.Name) {
 					continue
 				}
 				left++
-				if object.DeletionTimestamp == nil {
-					errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, object)))
+				errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, object)))
+				if isComponent { // after a failure there is no operator that removes the finalizer
+					errs = append(errs, client.IgnoreNotFound(c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
 				}
 			}
 		}
-		if err := errors.Join(errs...); err != nil || left == 0 {
-			return err
+		err := errors.Join(errs...)
+		if left == 0 && err == nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d objects of %s are not gone after %s", left, c.prefix, patience)
+			return errors.Join(err, fmt.Errorf("%d objects of the run %s are not gone", left, c.prefix))
 		case <-time.After(time.Second):
 		}
 	}
@@ -269,7 +264,9 @@ func (c *cluster) list(ctx context.Context, kind schema.GroupVersionKind, errs *
 
 // nothingIsLeft removes what serves all stories, and looks for objects of the run in all types of the server.
 func nothingIsLeft(t testing.TB, c *cluster) {
-	check.NoError(t, c.sweep(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	check.NoError(t, c.sweep(ctx))
 	// The server removes the APIServices of the types a moment after their definitions.
 	env.Until(t, "nothing is left", func() error { return c.remains(t.Context()) })
 }
