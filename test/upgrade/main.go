@@ -17,10 +17,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,11 +94,9 @@ func run(ctx context.Context, before, after string) (err error) {
 		func() error { return r.reconcileAll(ctx, "again") },
 		func() error { return r.compare(ctx, statuses) },
 	} {
-		if err := wait(); err != nil {
-			return err
-		}
-		if position, err = r.judgeSince(ctx, position); err != nil {
-			return err
+		waitErr := wait()
+		if position, err = r.judgeSince(ctx, position); waitErr != nil || err != nil {
+			return errors.Join(err, waitErr)
 		}
 	}
 
@@ -120,16 +118,15 @@ func run(ctx context.Context, before, after string) (err error) {
 // each calls a function for all states at the same time.
 func each(ctx context.Context, f func(context.Context, state) error) error {
 	errs := make([]error, len(states))
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for n, s := range states {
-		group.Go(func() error {
+		group.Go(func() {
 			if err := f(ctx, s); err != nil {
 				errs[n] = fmt.Errorf("%s: %w", s.name, err)
 			}
-			return nil
 		})
 	}
-	_ = group.Wait() // the errors are in the order of the states
+	group.Wait()
 	return errors.Join(errs...)
 }
 
