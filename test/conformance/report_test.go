@@ -70,7 +70,7 @@ func (r *report) write(t *testing.T, path string) {
 }
 
 // addresses are IP addresses with an optional port, and users in the messages of the server.
-var addresses = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[?[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7}\]?(:\d+)?|User "[^"]*"`)
+var addresses = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[?[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7}\]?(:\d+)?|User \\?"[^"\\]*\\?"`)
 
 // anonymous removes the names and addresses of the cluster from a text.
 func (r *report) anonymous(ctx context.Context, text string) string {
