@@ -63,13 +63,13 @@ var generator = manifests.GeneratorFunc(func(_ context.Context, _, _ string, par
 type content map[string]string
 
 // component returns a component with the content.
-func (all content) component() *widget.Widget {
-	return &widget.Widget{ObjectMeta: metav1.ObjectMeta{Name: "main"}, Spec: widget.Spec{Values: all}}
+func (m content) component() *widget.Widget {
+	return &widget.Widget{ObjectMeta: metav1.ObjectMeta{Name: "main"}, Spec: widget.Spec{Values: m}}
 }
 
 // with is an edit of a component that adds the content, and removes manifests that are empty.
-func (added content) with(w *widget.Widget) {
-	maps.Copy(w.Spec.Values, added)
+func (m content) with(w *widget.Widget) {
+	maps.Copy(w.Spec.Values, m)
 	maps.DeleteFunc(w.Spec.Values, func(_, manifest string) bool { return manifest == "" })
 }
 
