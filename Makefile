@@ -80,7 +80,7 @@ ui-screenshots: assets ## Draw the page of corbel ui into docs/ui-*.png; this ne
 ##@ Test
 
 .PHONY: test
-test: forget-times lint assets test-pure helmparity test-ops test-browser test-mount test-dist controlplane-test test-live ## Run everything that gates a change, and print what took longest.
+test: forget-times lint assets test-pure helmparity test-ops test-browser test-mount controlplane-test test-live ## Run everything that gates a change, and print what took longest.
 	@bin/gotest -times $(TIMES) -slowest 10
 
 .PHONY: forget-times
@@ -94,6 +94,7 @@ bin/gotest: FORCE
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
 	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m LIVE_PARALLEL=4
+	@$(MAKE) --no-print-directory test-dist CORBEL_SLICE=1/1
 
 .PHONY: test-unit
 test-unit: ## Run what needs no control plane, without the race detector (seconds).
