@@ -27,6 +27,7 @@ const InventoryFormat = 3
 type Inventory struct {
 	// Format is the version of this form, see InventoryFormat.
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	Format int32 `json:"format,omitempty"`
 	// Target identifies the cluster that the objects live in: the uid of its
 	// namespace kube-system or, if that may not be read, the URL of the server with a

@@ -51,6 +51,7 @@ type InventoryType struct {
 type InventoryChunk struct {
 	// Count is the number of items.
 	// +optional
+	// +kubebuilder:validation:Maximum=2147483647
 	Count int32 `json:"count,omitempty"`
 	// Revision is the revision in which the items were written last; it names
 	// the entry in the Secret.
