@@ -273,11 +273,16 @@ func (t *Types) addKindsSingly(ctx context.Context, core bool, kinds map[string]
 func (t *Types) Namespaced(ctx context.Context) (readable []Resource, unreadable map[schema.GroupVersion]error, err error) {
 	limited, cancel := context.WithTimeout(ctx, 2*t.timeout)
 	defer cancel()
+	client, err := t.objects.boundTo(limited)
+	if err != nil {
+		return nil, nil, err
+	}
 	// The variant of this method that takes a context is not in all supported versions of client-go.
-	lists, err := shared(limited, t, "namespaced", func(context.Context) ([]*metav1.APIResourceList, error) {
-		return discovery.NewDiscoveryClient(t.objects.rest).ServerPreferredNamespacedResources()
-	})
+	lists, err := discovery.NewDiscoveryClient(client).ServerPreferredNamespacedResources()
 	unreadable, partial := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if partial && ctx.Err() != nil { // the caller ended the request, so the error is not about the server
+		err, partial = ctx.Err(), false
+	}
 	if err != nil && !partial {
 		return nil, nil, fmt.Errorf("ask the server for all its types: %w", err)
 	}

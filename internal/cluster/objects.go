@@ -32,7 +32,9 @@ const maxRetries = 4
 // (and its retries). All writes ask the server to warn about fields it does not
 // know, which end in the log. It is safe for concurrent use.
 type Objects struct {
-	rest           rest.Interface
+	rest rest.Interface
+	// boundTo returns a client whose requests end with a context.
+	boundTo        func(context.Context) (rest.Interface, error)
 	metadata       clientmetadata.Interface
 	requestTimeout time.Duration
 	unserved       func(Resource) // called when a path proves not to be served
@@ -56,7 +58,11 @@ func newObjects(config *rest.Config, httpClient *http.Client, options Options) (
 		return nil, err
 	}
 	return &Objects{
-		rest:           client,
+		rest: client,
+		boundTo: func(ctx context.Context) (rest.Interface, error) {
+			bound := &http.Client{Transport: contextTransport{ctx, httpClient.Transport}}
+			return rest.UnversionedRESTClientForConfigAndClient(config, bound)
+		},
 		metadata:       partial,
 		requestTimeout: options.RequestTimeout,
 		unserved:       func(Resource) {},

@@ -64,6 +64,16 @@ func (t *boundedTransport) CloseIdleConnections() { utilnet.CloseIdleConnections
 // WrappedRoundTripper returns the transport below.
 func (t *boundedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
+// contextTransport ends requests with a context, for a client that passes none.
+type contextTransport struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return t.next.RoundTrip(request.WithContext(t.ctx))
+}
+
 type boundedBody struct {
 	io.ReadCloser
 	left, max int64

@@ -138,7 +138,7 @@ func TestTypesOfACanceledRequestAreNotUnreadable(t *testing.T) {
 		answer, known := answers[r.URL.Path]
 		if !known { // the types of the slow group
 			cancel()
-			<-t.Context().Done()
+			<-r.Context().Done()
 			return
 		}
 		_, _ = io.WriteString(w, answer)
