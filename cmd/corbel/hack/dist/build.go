@@ -132,6 +132,8 @@ func (b *builder) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The command of the user may have chosen this toolchain, and would not with GOTOOLCHAIN=local.
+	b.goCommand = filepath.Join(settings["GOROOT"], "bin", "go")
 	proxy, cache := filepath.Join(b.work, "proxy"), filepath.Join(settings["GOMODCACHE"], "cache", "download")
 	if _, err := b.run(ctx, b.root, []string{"GOWORK=" + filepath.Join(b.root, "go.work")}, b.goCommand, "run", "./cmd/corbel/hack/pack", b.version, proxy, ".", "cmd/corbel"); err != nil {
 		return err

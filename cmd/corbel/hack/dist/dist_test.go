@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,9 +123,17 @@ func TestTheLicencesAreThoseOfTheLinkedPackages(t *testing.T) {
 	check.Equal(t, []file{{"LICENSE", 0o644, []byte(mit)}, {"linked/NOTICE.txt", 0o644, []byte("a notice")}}, found, cmp.AllowUnexported(file{}))
 
 	licence := check.Must(os.ReadFile("../../../../LICENSE"))(t)
-	check.Equal(t, []string{"Apache-2.0"}, identify([]file{{"LICENSE", 0o644, licence}}))
-	check.Equal(t, []string{"Apache-2.0"}, identify([]file{{"NOTICE", 0o644, []byte("a notice")}, {"forked/LICENSE", 0o644, licence}}))
-	check.Equal(t, 0, len(identify([]file{{"LICENSE", 0o644, []byte("Ask the author.")}})))
+	for _, files := range [][]file{{{"LICENSE", 0o644, licence}}, {{"NOTICE", 0o644, []byte("a notice")}, {"forked/LICENSE", 0o644, licence}}} {
+		check.Equal(t, []string{"Apache-2.0"}, check.Must(identify(files))(t))
+	}
+	additional := append(slices.Clone(licence), bytes.Repeat([]byte("Nobody may sell it without asking the author. "), 200)...)
+	for want, files := range map[string][]file{
+		"LICENSE has terms of no known licence": {{"LICENSE", 0o644, additional}},
+		"there is no licence file":              {{"NOTICE", 0o644, []byte("a notice")}},
+	} {
+		_, err := identify(files)
+		check.Fails(t, err, want)
+	}
 }
 
 func TestTheBillNamesWhatIsLinked(t *testing.T) {

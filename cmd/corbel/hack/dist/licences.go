@@ -65,10 +65,7 @@ func (b *builder) linked(ctx context.Context, built *binary) ([]module, error) {
 		case m.Replace != nil:
 			err = errors.New("it is replaced")
 		default:
-			linked.ids = identify(linked.licences)
-			if len(linked.ids) == 0 {
-				err = errors.New("there is no licence file with a known licence")
-			}
+			linked.ids, err = identify(linked.licences)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s for %s: module %s: %w", built.name, built.platform, m.Path, err))
@@ -160,14 +157,21 @@ func (m inModule) terms() ([]file, error) {
 	return sorted(slices.Collect(maps.Values(found))), nil
 }
 
+// recognised is the part of a licence file, in percent, that must be text of known licences. The rest are names, dates and introductions.
+const recognised = 75
+
 // identify returns the SPDX identifiers of the licences in the root of a module, or else of those below it.
-func identify(files []file) []string {
+func identify(files []file) ([]string, error) {
 	var atRoot, below []string
 	for _, f := range files {
 		if !licence.MatchString(path.Base(f.name)) {
 			continue
 		}
-		for _, match := range licensecheck.Scan(f.content).Match {
+		scanned := licensecheck.Scan(f.content)
+		if scanned.Percent < recognised {
+			return nil, fmt.Errorf("%s has terms of no known licence: only %.0f%% of it are text of one", f.name, scanned.Percent)
+		}
+		for _, match := range scanned.Match {
 			if match.IsURL {
 				continue
 			}
@@ -182,8 +186,11 @@ func identify(files []file) []string {
 	if len(ids) == 0 {
 		ids = below
 	}
+	if len(ids) == 0 {
+		return nil, errors.New("there is no licence file with a known licence")
+	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), nil
 }
 
 // licenceFiles returns the licences of all modules, as files below a folder.

@@ -139,9 +139,13 @@ func (b *builder) archives(ctx context.Context, out *output, platforms []platfor
 		if err != nil {
 			return nil, err
 		}
-		name := b.nameOf(built) + ending
-		archives = append(archives, archive{on.os, on.arch, sourceURL + "/releases/download/" + b.version + "/" + name, checksum(packed), program})
-		if err := errors.Join(out.add(name, packed), b.addBill(out, built)); err != nil {
+		bill, err := bill(built, b.release)
+		if err != nil {
+			return nil, err
+		}
+		name := b.nameOf(built)
+		archives = append(archives, archive{on.os, on.arch, sourceURL + "/releases/download/" + b.version + "/" + name + ending, checksum(packed), program})
+		if err := errors.Join(out.add(name+ending, packed), out.add(name+".cdx.json", bill)); err != nil {
 			return nil, err
 		}
 	}
@@ -166,10 +170,15 @@ func (b *builder) images(ctx context.Context, out *output, command []*binary) er
 		for _, c := range command {
 			fmt.Println("•", p.name, "for", c.platform)
 			built, err := b.build(ctx, p, c.platform)
-			if err == nil {
-				err = b.addBill(out, built)
-			}
 			if err != nil {
+				return err
+			}
+			bill, err := bill(built, b.release)
+			if err != nil {
+				return err
+			}
+			// The operators are examples, which are not published: their bills are beside the images, and not among the files of the release.
+			if err := os.WriteFile(filepath.Join(out.folder, "images", b.nameOf(built)+".cdx.json"), bill, 0o644); err != nil {
 				return err
 			}
 			images[p.name] = append(images[p.name], built)
@@ -188,15 +197,6 @@ func (b *builder) images(ctx context.Context, out *output, command []*binary) er
 		fmt.Printf("  images/%s:%s@%s\n", name, b.version, digest)
 	}
 	return nil
-}
-
-// addBill writes the bill of materials of a binary.
-func (b *builder) addBill(out *output, built *binary) error {
-	content, err := bill(built, b.release)
-	if err != nil {
-		return err
-	}
-	return out.add(b.nameOf(built)+".cdx.json", content)
 }
 
 // nameOf returns the names of the files of a binary, without their endings.
