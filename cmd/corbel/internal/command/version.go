@@ -33,7 +33,7 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// describe returns the lines of the command. What nothing has recorded is unknown.
+// describe returns the lines of the command. A value that was not recorded is "unknown".
 func describe(info *debug.BuildInfo, revision, date string) string {
 	// The commit of a main module that is not the command's is that of a project with the tool corbel.
 	if revision == "" && info.Main.Path == commandModule {
