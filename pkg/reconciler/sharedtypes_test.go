@@ -165,10 +165,13 @@ func TestTwoVersionsOfASharedTypeAreWrittenOnce(t *testing.T) {
 	if got, want := newer.column(), "newer"; got != want {
 		t.Fatalf("the column is %q, not %q", got, want)
 	}
-	older.awaitChanged()
 	older.requests()
 	newer.requests()
-	outcome := older.mustApply(older.crd)
+	var outcome reconciler.Outcome
+	older.until("the older engine notices the other version", func() bool {
+		outcome = older.mustApply(older.crd)
+		return len(outcome.Notes) > 0
+	})
 	if len(outcome.Notes) != 1 || !strings.Contains(outcome.Notes[0].Message, "used as it is: it is that of version 1.10.0, and this operator has version 1.9.0") {
 		t.Errorf("notes %v", outcome.Notes)
 	}

@@ -79,8 +79,8 @@ var separator = regexp.MustCompile(`(?m)^---\n`)
 // Under server-side apply it belongs to the client that added it, and stays.
 var elements = []string{"service", "service-nodeport", "validatingadmissionpolicybinding"}
 
-// kindsOfNobody are created by the server itself, never by manifests.
-var kindsOfNobody = []string{"Event"}
+// kindsOfNobody are created by the control plane and by nodes, never by manifests.
+var kindsOfNobody = []string{"Event", "PodCertificateRequest"}
 
 // signingRequest is what a CertificateSigningRequest asks for.
 func signingRequest(t *testing.T) string {

@@ -69,7 +69,7 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 		},
 		"name of a StatefulSet's service": {
 			`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set, namespace: ` + namespace + `}, spec: {serviceName: a, selector: {matchLabels: {x: y-z}}, template: {metadata: {labels: {x: y-z}}, spec: {containers: [{name: c, image: i}]}}}}`,
-			"serviceName: a->serviceName: b", "spec",
+			"serviceName: a->serviceName: b", "spec.serviceName",
 		},
 		"content of an immutable ConfigMap": {
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: fixed, namespace: ` + namespace + `}, immutable: true, data: {a: b}}`,
