@@ -54,8 +54,10 @@ controlplane-versions: ## Build the control plane of each version that the tests
 
 .PHONY: controlplane-mod
 controlplane-mod: ## Write the requirements of the control plane, from the versions in hack/controlplane.mk.
-	rm -rf hack/controlplane/versions
-	@$(foreach version,$(CONTROLPLANE_VERSIONS),GO='$(GO)' hack/controlplane-mod.sh $(version) hack/controlplane/$(call controlplane-mod,$(version)) &&) :
+	rm -rf bin/versions
+	@$(foreach version,$(CONTROLPLANE_VERSIONS),GO='$(GO)' hack/controlplane-mod.sh $(version) \
+		$(patsubst hack/controlplane/versions/%,bin/versions/%,hack/controlplane/$(call controlplane-mod,$(version))) &&) :
+	rm -rf hack/controlplane/versions && mv bin/versions hack/controlplane/versions
 
 hack/controlplane/versions/%.mod:
 	GO='$(GO)' hack/controlplane-mod.sh $* $@
