@@ -13,9 +13,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 root=$PWD go=${GO:-go}
-version=$(awk '$1 == "github.com/corbel-run/corbel" { print $2 }' cmd/corbel/go.mod)
-work=$(mktemp -d)
 source hack/proxy.sh
+version=$(awk -v module="$module" '$1 == module { print $2 }' cmd/corbel/go.mod)
+work=$(mktemp -d)
 cleanup() {
 	forget "$version"
 	rm -rf "$work"
