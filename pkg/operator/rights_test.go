@@ -13,11 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
@@ -95,8 +95,8 @@ func TestAnOperatorOfOneNamespaceNeedsRolesOnly(t *testing.T) {
 func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 	const name = "acting"
 	operator, granted := installed(t, name, rbacrules.Operator{Deployer: "deployer"}, component.ReconcilerOptions{DefaultServiceAccount: new("deployer")})
-	server := check.Must(discovery.NewDiscoveryClientForConfigOrDie(operator.Config).ServerVersion())(t)
-	constrained := utilversion.MustParseGeneric(server.GitVersion).AtLeast(utilversion.MustParseGeneric("1.36"))
+	version := check.Must(deploy.VersionOf(operator.Config))(t)
+	constrained := utilversion.MustParseGeneric(version).AtLeast(utilversion.MustParseGeneric("1.36"))
 	for _, rule := range granted {
 		for _, verb := range rule.Verbs {
 			if verb == "impersonate" && constrained {
@@ -107,7 +107,7 @@ func TestAnOperatorActsAsAccountsForWhatItNeedsOnly(t *testing.T) {
 	operator.Prerequisites = deployerIn("", "deployer", name+"-deployer")
 	operator.TestRights(t, named("", "main"), changed, granted)
 	if !constrained {
-		t.Logf("Kubernetes %s has no constrained impersonation: what the operator may do beyond its rules is not tested", server.GitVersion)
+		t.Logf("Kubernetes %s has no constrained impersonation: what the operator may do beyond its rules is not tested", version)
 		return
 	}
 
