@@ -17,17 +17,23 @@ import (
 // `TestName/name of a subtest`.
 var testInText = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*|Example[A-Za-z0-9_]*)(?:/([^`]+))?`")
 
-// NamedTests checks that every test that a document names exists. The name of a
+// versionTests is the list of tests that make test-versions runs, separated by "|".
+var versionTests = regexp.MustCompile(`^VERSION_TESTS := (.*)$`)
+
+// NamedTests checks that every test exists that a document or the list for make test-versions names. The name of a
 // subtest must be a string in the file of the test, or in another test file
 // of its package, if it is not put together.
 func NamedTests(t *Tree) []Violation {
 	tests := t.tests()
 	var found []Violation
 	for _, text := range t.Texts {
-		if path.Ext(text.Path) != ".md" {
+		if path.Ext(text.Path) != ".md" && text.Path != "Makefile" {
 			continue
 		}
 		for number, line := range strings.Split(text.Content, "\n") {
+			if list := versionTests.FindStringSubmatch(line); list != nil {
+				line = "`" + strings.ReplaceAll(list[1], "|", "` `") + "`"
+			}
 			for _, match := range testInText.FindAllStringSubmatch(line, -1) {
 				name, subtest := match[1], match[2]
 				packages := tests[name]

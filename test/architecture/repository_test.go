@@ -36,7 +36,7 @@ func TestRepository(t *testing.T) {
 		{"the public face does not grow", func() []Violation { return SmallFace(tree, rooms, faceLimit) }},
 		{"workflows name actions by commits", func() []Violation { return Workflows(tree) }},
 		{"documents agree with the tree", func() []Violation { return Documents(tree, rooms) }},
-		{"documents name tests that exist", func() []Violation { return NamedTests(tree) }},
+		{"documents and the Makefile name tests that exist", func() []Violation { return NamedTests(tree) }},
 		{"tests that reconcile check the conditions", func() []Violation { return CheckedConditions(tree) }},
 		{"every invariant is listed and held", func() []Violation { return Invariants(tree) }},
 	}

@@ -45,6 +45,8 @@ func TestNamedTests(t *testing.T) {
 	runRules(t, NamedTests, []rule{
 		{name: "a test that exists", files: with("`TestLight` and `Example`\n")},
 		{name: "a subtest that exists", files: with("`TestLight/it shines`\n")},
+		{name: "a list of make", files: map[string]string{"a/a_test.go": tests, "Makefile": "VERSION_TESTS := TestLight|TestDark\n"},
+			want: []string{"Makefile:1: names the test TestDark, which does not exist"}},
 		{name: "words that are no code", files: with("TestNothing\n")},
 		{name: "a test that is gone", files: with("\n| a | `TestDark` |\n"),
 			want: []string{"docs/rules.md:2: names the test TestDark, which does not exist"}},
