@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -62,6 +63,21 @@ func (r *rehearsal) judgeSince(ctx context.Context, position int64) (next int64,
 	return next, judge(slices.DeleteFunc(events, func(e env.AuditEvent) bool { return e.User != r.operator.user }))
 }
 
+// watched is how long requests are judged at least: a component may be requeued some seconds after its reconcile.
+const watched = 30 * time.Second
+
+// watch judges the requests since a position for a while, and ends at the first bad one, which its caller finds again.
+func (r *rehearsal) watch(ctx context.Context, position int64) error {
+	err := wait.PollUntilContextTimeout(ctx, time.Second, watched, true, func(ctx context.Context) (bool, error) {
+		_, err := r.judgeSince(ctx, position)
+		return err != nil, r.operator.failure()
+	})
+	if wait.Interrupted(err) {
+		return ctx.Err() // nil if the time is over
+	}
+	return err
+}
+
 // judge returns an error for each write that an operator must not send while nothing changes, in the order of namespaces.
 // One write to the status of each component is accepted, and writes to the Secrets that belong to its record.
 func judge(requests []env.AuditEvent) error {
@@ -103,11 +119,16 @@ func isWrite(q env.AuditEvent) bool {
 	case !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.Verb),
 		isDryRun(q),
 		q.Resource == "events", q.Resource == "leases" && q.Group == "coordination.k8s.io", q.Group == "authorization.k8s.io",
-		// The answer to a creation is how the operator finds out that its key exists.
-		q.Verb == "create" && q.Code == http.StatusConflict:
+		isLookForKey(q):
 		return false
 	}
 	return true
+}
+
+// isLookForKey reports whether the operator has found by a request that the key of its digests exists.
+func isLookForKey(q env.AuditEvent) bool {
+	return q.Verb == "create" && q.Code == http.StatusConflict && q.Resource == "secrets" && nameOf(q) == group+"-digest-key" &&
+		strings.HasPrefix(q.User, "system:serviceaccount:"+q.Namespace+":")
 }
 
 // isDryRun reports whether a request stores nothing. A deletion may say so in its body.

@@ -19,8 +19,11 @@ func TestWritesThatAnUpgradeMustNotSendAreFound(t *testing.T) {
 	job := env.AuditEvent{Verb: "create", Group: "batch", Resource: "jobs", Namespace: "upgrade-ready", Code: 201, Sent: []byte(`{"metadata":{"name":"before"}}`)}
 	check.Fails(t, judge([]env.AuditEvent{job}), "Site upgrade-ready/ready: the operator sends create jobs upgrade-ready/before, answered with 201")
 	for name, q := range map[string]env.AuditEvent{
-		"a refused update":     {Verb: "update", Resource: "configmaps", Namespace: "upgrade-ready", Name: "ready", Code: 409},
-		"a label of a type":    {Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "parts." + group, Code: 200},
+		"a refused update":          {Verb: "update", Resource: "configmaps", Namespace: "upgrade-ready", Name: "ready", Code: 409},
+		"a label of a type":         {Verb: "patch", Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions", Name: "parts." + group, Code: 200},
+		"a creation of what exists": {Verb: "create", Resource: "configmaps", Namespace: "upgrade-ready", Name: "ready", Code: 409},
+		"a key in another namespace": {Verb: "create", Resource: "secrets", Namespace: "upgrade-ready", Name: group + "-digest-key", Code: 409,
+			User: "system:serviceaccount:site-system:site"},
 		"a Secret":             {Verb: "delete", Resource: "secrets", Namespace: "upgrade-ready", Name: "ready", Code: 200},
 		"the component itself": {Verb: "update", Group: group, Resource: "sites", Namespace: "upgrade-ready", Name: "ready", Code: 200},
 	} {
@@ -40,7 +43,7 @@ func TestWhatAnUpgradeMaySend(t *testing.T) {
 		{Verb: "delete", Group: "batch", Resource: "jobs", Namespace: "upgrade-ready", Name: "before", Code: 200, Sent: []byte(`{"kind":"DeleteOptions","dryRun":["All"]}`)},
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: "upgrade-ready", Code: 201},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "site-system", Code: 200},
-		{Verb: "create", Resource: "secrets", Namespace: "site-system", Name: "upgrade.example.com-digest-key", Code: 409},
+		{Verb: "create", Resource: "secrets", Namespace: "site-system", Name: "upgrade.example.com-digest-key", Code: 409, User: "system:serviceaccount:site-system:site"},
 		{Verb: "create", Resource: "secrets", Namespace: "upgrade-large", Code: 201, Sent: []byte(`{"metadata":{"name":"large-inventory-1-0"}}`)},
 	}))
 }

@@ -12,6 +12,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,8 @@ func run(ctx context.Context, before, after string) (err error) {
 	}
 	r := &rehearsal{env: e}
 	defer func() {
-		if err = errors.Join(err, r.operator.stop()); err != nil {
+		// An operator that has ended by itself is reported once.
+		if err = cmp.Or(err, r.operator.stop()); err != nil {
 			e.KeepLogs()
 		}
 		err = errors.Join(err, e.Stop())
@@ -92,7 +94,7 @@ func run(ctx context.Context, before, after string) (err error) {
 	for _, wait := range []func() error{
 		func() error { return r.reconcileAll(ctx, "") },
 		func() error { return r.reconcileAll(ctx, "again") },
-		func() error { return r.compare(ctx, statuses) },
+		func() error { return cmp.Or(r.watch(ctx, position), r.compare(ctx, statuses)) },
 	} {
 		waitErr := wait()
 		if position, err = r.judgeSince(ctx, position); waitErr != nil || err != nil {
