@@ -26,11 +26,13 @@ func TestTheSameCommitMakesTheSameFiles(t *testing.T) {
 	}
 	on := platform{runtime.GOOS, runtime.GOARCH}
 	var outputs []string
+	source := "../../../.."
 	for i := range 2 {
 		clone, out := filepath.Join(t.TempDir(), strings.Repeat("deeper/", i)+"corbel"), filepath.Join(t.TempDir(), "dist")
-		if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "../../../..", clone).CombinedOutput(); err != nil {
+		if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", source, clone).CombinedOutput(); err != nil {
 			t.Fatalf("git clone: %v\n%s", err, output)
 		}
+		source = clone // which stays at its commit
 		check.NoError(t, dist(t.Context(), options{root: clone, out: out, goCommand: goCommand(), platforms: []platform{on}}))
 		outputs = append(outputs, out)
 	}
