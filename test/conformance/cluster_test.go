@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -70,13 +72,17 @@ type cluster struct {
 	// prefix begins the name of each namespace, and of each object without a namespace, of this run.
 	prefix string
 	// home is the namespace of the operator.
-	home        string
+	home string
+	// given are the objects that a new namespace gets, as patterns of componenttest.
+	given []string
+	// unlisted are the types whose objects could not be listed at the end, with the reason.
+	unlisted    map[string]error
 	interrupted atomic.Bool
 }
 
 // connect returns the cluster of the flag kubeconfig, else a control plane. Nothing is created in it.
 func connect(t *testing.T) *cluster {
-	c := &cluster{prefix: "corbel-conformance-" + rand.String(6), kubeconfig: flag.Lookup("kubeconfig").Value.String()}
+	c := &cluster{prefix: "corbel-conformance-" + rand.String(6), kubeconfig: flag.Lookup("kubeconfig").Value.String(), unlisted: map[string]error{}}
 	c.home = c.prefix + "-operator"
 	stop := func() error { return nil }
 	if c.simulated = c.kubeconfig == ""; c.simulated {
@@ -87,6 +93,7 @@ func connect(t *testing.T) *cluster {
 	}
 	c.config.QPS, c.config.ContentType = -1, runtime.ContentTypeJSON
 	c.config.Wrap(c.nameNamespaces)
+	c.config.Wrap(c.refuseWrites)
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(componentKind.GroupVersion(), &widget.Widget{}, &widget.WidgetList{})
 	metav1.AddToGroupVersion(scheme, componentKind.GroupVersion())
@@ -111,9 +118,7 @@ func connect(t *testing.T) *cluster {
 		<-signals
 		c.interrupted.Store(true)
 		fmt.Fprintln(os.Stderr, "interrupted: removing what was created")
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := errors.Join(c.sweep(ctx), stop()); err != nil {
+		if err := errors.Join(c.sweep(context.Background()), stop()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(130)
@@ -123,6 +128,18 @@ func connect(t *testing.T) *cluster {
 
 // patience is how long each state is waited for: a cluster may have to fetch the image.
 const patience = 5 * time.Minute
+
+// until calls a check each second until it returns no error.
+func until(t testing.TB, what string, check func() error) {
+	t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, patience, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("waited in vain until %s: %v", what, last)
+	}
+}
 
 // needed are the rights of the user of the kubeconfig.
 var needed = []rbacv1.PolicyRule{
@@ -169,15 +186,25 @@ func (c *cluster) missingRights(ctx context.Context) (missing []string, err erro
 	return missing, nil
 }
 
+// sweeping marks the context of requests that remove what a run has created.
+type sweeping struct{}
+
+// refuseWrites refuses what would create something after the run was interrupted.
+func (c *cluster) refuseWrites(next http.RoundTripper) http.RoundTripper {
+	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
+		if c.interrupted.Load() && r.Method != http.MethodGet && r.Context().Value(sweeping{}) == nil {
+			return nil, errors.New("the run was interrupted")
+		}
+		return next.RoundTrip(r)
+	})
+}
+
 // nameNamespaces gives each namespace that is created with a random name, as those of componenttest, the prefix of the
 // run. Its pods need no more than the baseline of the Pod Security Standards.
 func (c *cluster) nameNamespaces(next http.RoundTripper) http.RoundTripper {
 	return wire.Through(next, func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodPost || r.URL.Path != "/api/v1/namespaces" {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/api/v1/namespaces") { // the path of a server may have a prefix
 			return next.RoundTrip(r)
-		}
-		if c.interrupted.Load() {
-			return nil, errors.New("the run was interrupted")
 		}
 		namespace := &corev1.Namespace{}
 		if err := errors.Join(json.NewDecoder(r.Body).Decode(namespace), r.Body.Close()); err != nil {
@@ -185,38 +212,97 @@ func (c *cluster) nameNamespaces(next http.RoundTripper) http.RoundTripper {
 		}
 		if namespace.Name == "" {
 			namespace.GenerateName = c.prefix + "-"
-			namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+			namespace.Labels = podSecurity
 		}
 		body, err := json.Marshal(namespace)
 		if err != nil {
 			return nil, err
 		}
 		sent := r.Clone(r.Context())
-		sent.Body, sent.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		sent.Body, _ = sent.GetBody()
+		sent.ContentLength = int64(len(body))
 		return next.RoundTrip(sent)
 	})
 }
 
+// podSecurity are the labels of namespaces with pods.
+var podSecurity = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+
 // prepare creates the type of the components, and the namespace of the operator.
-func (c *cluster) prepare(t *testing.T) {
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if err := c.sweep(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+func prepare(t testing.TB, c *cluster) {
 	definition := &apiextensionsv1.CustomResourceDefinition{}
 	text := check.Must(os.ReadFile(filepath.Join("..", "..", "pkg", "component", "testdata", "crds", "test.corbel.run_widgets.yaml")))(t)
 	check.NoError(t, yaml.Unmarshal(text, definition))
 	definition.Name, definition.Spec.Group = definitions[0], group
 	check.NoError(t, c.client.Create(t.Context(), definition))
 	check.NoError(t, c.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.home}}))
-	env.Until(t, "the components are served", func() error { return c.client.List(t.Context(), &widget.WidgetList{}) })
+	until(t, "the components are served", func() error { return c.client.List(t.Context(), &widget.WidgetList{}) })
+	same := 0
+	until(t, "the objects of a new namespace stay the same for ten seconds", func() error {
+		before := c.given
+		if err := c.findGiven(t.Context()); err != nil {
+			return err
+		}
+		if same++; !slices.Equal(before, c.given) {
+			same = 0
+		}
+		if same < 10 {
+			return fmt.Errorf("they are %q", c.given)
+		}
+		return nil
+	})
+}
+
+// random is the end of a name that the server has chosen.
+var random = regexp.MustCompile(`-[a-z0-9]{5}$`)
+
+// findGiven finds what controllers of the cluster have put into the namespace of the operator, as they do in each
+// namespace: OpenShift adds secrets for each ServiceAccount, too.
+func (c *cluster) findGiven(ctx context.Context) error {
+	c.given = nil
+	defer func() { slices.Sort(c.given) }() // the server lists its groups in any order
+	return c.eachType(func(kind schema.GroupVersionKind, resource metav1.APIResource) {
+		if !resource.Namespaced || resource.Name == "events" {
+			return
+		}
+		var skipped []error // a type that cannot be listed is named at the end
+		for _, object := range c.list(ctx, kind, &skipped, client.InNamespace(c.home)) {
+			name := random.ReplaceAllString(object.Name, "-*")
+			if rest, ok := strings.CutPrefix(name, "default-"); ok {
+				name = "*-" + rest
+			}
+			c.given = append(c.given, kind.Kind+" "+name)
+		}
+	})
+}
+
+// eachType calls a function for each type that can be listed. The groups that the server does not describe are left out.
+func (c *cluster) eachType(f func(schema.GroupVersionKind, metav1.APIResource)) error {
+	served, err := c.discovery.ServerPreferredResources()
+	var failed *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	if failed != nil {
+		for group, err := range failed.Groups {
+			c.unlisted[group.String()] = err
+		}
+	}
+	for _, list := range served {
+		for _, resource := range list.APIResources {
+			if slices.Contains(resource.Verbs, "list") {
+				f(schema.FromAPIVersionAndKind(list.GroupVersion, resource.Kind), resource)
+			}
+		}
+	}
+	return nil
 }
 
 // sweep removes all that the run has created, and waits until it is gone.
 func (c *cluster) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, sweeping{}, true), patience)
+	defer cancel()
 	for {
 		left, errs := 0, []error{}
 		for _, kind := range []schema.GroupVersionKind{
@@ -264,36 +350,29 @@ func (c *cluster) list(ctx context.Context, kind schema.GroupVersionKind, errs *
 
 // nothingIsLeft removes what serves all stories, and looks for objects of the run in all types of the server.
 func nothingIsLeft(t testing.TB, c *cluster) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	check.NoError(t, c.sweep(ctx))
+	check.NoError(t, c.sweep(t.Context()))
 	// The server removes the APIServices of the types a moment after their definitions.
-	env.Until(t, "nothing is left", func() error { return c.remains(t.Context()) })
+	until(t, "nothing is left", func() error { return c.remains(t.Context()) })
 }
 
 // remains returns an error that names the objects of the run that exist.
 func (c *cluster) remains(ctx context.Context) error {
-	served, err := c.discovery.ServerPreferredResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return err
-	}
+	c.unlisted = map[string]error{}
 	var errs []error
-	for _, list := range served {
-		for _, resource := range list.APIResources {
-			if !slices.Contains(resource.Verbs, "list") {
-				continue
-			}
-			kind := schema.FromAPIVersionAndKind(list.GroupVersion, resource.Kind)
-			left := c.list(ctx, kind, &errs, client.HasLabels{group + "/" + vocabulary.LabelOwnerID})
-			if !resource.Namespaced { // the namespaces of all other objects are gone
-				left = append(left, slices.DeleteFunc(c.list(ctx, kind, &errs), func(object *metav1.PartialObjectMetadata) bool {
-					return !strings.HasPrefix(object.Name, c.prefix) && !strings.HasSuffix(object.Name, "."+group)
-				})...)
-			}
-			for _, object := range left {
-				errs = append(errs, fmt.Errorf("%s %s/%s is left", resource.Kind, object.Namespace, object.Name))
-			}
+	err := c.eachType(func(kind schema.GroupVersionKind, resource metav1.APIResource) {
+		var failed []error
+		left := c.list(ctx, kind, &failed, client.HasLabels{group + "/" + vocabulary.LabelOwnerID})
+		if !resource.Namespaced { // the namespaces of all other objects are gone
+			left = append(left, slices.DeleteFunc(c.list(ctx, kind, &failed), func(object *metav1.PartialObjectMetadata) bool {
+				return !strings.HasPrefix(object.Name, c.prefix) && !strings.HasSuffix(object.Name, "."+group)
+			})...)
 		}
-	}
-	return errors.Join(errs...)
+		for _, object := range left {
+			errs = append(errs, fmt.Errorf("%s %s/%s is left", resource.Kind, object.Namespace, object.Name))
+		}
+		if len(failed) > 0 {
+			c.unlisted[kind.String()] = failed[0]
+		}
+	})
+	return errors.Join(append(errs, err)...)
 }

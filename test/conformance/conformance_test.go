@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"context"
 	"flag"
 	"slices"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 // The flag kubeconfig is that of controller-runtime.
 var (
-	image    = flag.String("image", defaultImage, "an image with the program sleep, for the pods of the stories")
+	image    = flag.String("image", defaultImage, "an image with the programs sleep, true and false, for the pods of the stories")
 	every    = flag.Int("crashes", 8, "the operator crashes at one in so many points before and after its writes")
 	path     = flag.String("report", "", "the file that the report is written to")
 	revision = flag.String("revision", "unknown", "the revision of Corbel, for the report")
@@ -32,7 +33,22 @@ type story struct {
 	play func(t testing.TB, c *cluster)
 }
 
-var lastStories = []story{{"a scaffolded chart", scaffoldedChart}, {"nothing is left in the cluster", nothingIsLeft}}
+// storyLimit ends the waits of a story that goes on for so long; its cleanup, and the next stories, follow.
+const storyLimit = time.Hour
+
+// limited is a test whose context ends before the test.
+type limited struct {
+	testing.TB
+	ctx context.Context
+}
+
+// Context is the context of the story.
+func (l limited) Context() context.Context { return l.ctx }
+
+var (
+	firstStories = []story{{"prepare the cluster", prepare}}
+	lastStories  = []story{{"a scaffolded chart", scaffoldedChart}, {"nothing is left in the cluster", nothingIsLeft}}
+)
 
 // TestConformance plays all stories, one after the other: a cluster that others use shall not notice them.
 func TestConformance(t *testing.T) {
@@ -43,10 +59,10 @@ func TestConformance(t *testing.T) {
 	c := connect(t)
 	r := &report{cluster: c, started: time.Now()}
 	t.Cleanup(func() { r.write(t, *path) })
-	c.prepare(t)
-	stories := slices.Concat(lifeStories, updateStories(), objectStories(), adoptionStories(), namespaceStories(), rightsStories, lastStories)
-	for _, s := range stories {
-		t.Run(s.name, func(t *testing.T) {
+	t.Cleanup(func() { check.NoError(t, c.sweep(context.WithoutCancel(t.Context()))) })
+	stories := slices.Concat(firstStories, lifeStories, updateStories(), objectStories(), adoptionStories(), namespaceStories(), rightsStories, lastStories)
+	for n, s := range stories {
+		passed := t.Run(s.name, func(t *testing.T) {
 			started, told := time.Now(), &check.Report{}
 			// It runs after the cleanups of the story, which can fail, too.
 			t.Cleanup(func() {
@@ -58,7 +74,12 @@ func TestConformance(t *testing.T) {
 				}
 				r.add(s.name, t, time.Since(started), told.Errors)
 			})
-			told = check.Run(t, func(t testing.TB) { s.play(t, c) })
+			ctx, cancel := context.WithTimeout(t.Context(), storyLimit)
+			defer cancel()
+			told = check.Run(t, func(t testing.TB) { s.play(limited{t, ctx}, c) })
 		})
+		if n == 0 && !passed {
+			return // the other stories need what the first one prepares
+		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/test/check"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 var lifeStories = []story{
@@ -66,7 +65,7 @@ func hooks(t testing.TB, c *cluster) {
 	}.component())
 	completed := func(jobs ...string) {
 		for _, name := range jobs {
-			env.Until(t, "Job "+name+" has an event of its completion", func() error {
+			until(t, "Job "+name+" has an event of its completion", func() error {
 				events := &corev1.EventList{}
 				err := c.client.List(t.Context(), events, client.InNamespace(s.Namespace), client.MatchingFields{"involvedObject.name": name, "reason": "Completed"})
 				if err == nil && len(events.Items) == 0 {
@@ -115,7 +114,7 @@ func rights(t testing.TB, c *cluster) {
 
 // impersonation lets a service account without the right to Services write the objects of an operator that has all rights.
 func impersonation(t testing.TB, c *cluster) {
-	named := metav1.ObjectMeta{Name: "deployer"}
+	named := metav1.ObjectMeta{Name: "writer"} // OpenShift has a deployer in each namespace
 	o := c.operator()
 	role := &rbacv1.Role{ObjectMeta: named, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: allVerbs}, {APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},

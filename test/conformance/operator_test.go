@@ -28,13 +28,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/types"
 	"github.com/corbel-run/corbel/test/check"
-	"github.com/corbel-run/corbel/test/env"
 )
 
 // operator is the operator of the stories. The objects that are retained are named as in componenttest.
 func (c *cluster) operator(retained ...string) componenttest.Operator[*widget.Widget] {
 	return componenttest.Operator[*widget.Widget]{
-		Config: c.config, Scheme: c.client.Scheme(), Retained: retained, Timeout: patience,
+		Config: c.config, Scheme: c.client.Scheme(), Retained: append(retained, c.given...), Timeout: patience,
 		SetUp: func(manager ctrl.Manager) error {
 			return component.NewReconciler[*widget.Widget](group, generator, component.ReconcilerOptions{
 				Operator:  component.OperatorOptions{OperatorNamespace: &c.home},
@@ -110,7 +109,7 @@ func install(t testing.TB, o componenttest.Operator[*widget.Widget], w *widget.W
 
 // propose changes the component as an edit says, and does not wait until it is ready.
 func (s scene) propose(edit func(*widget.Widget)) {
-	env.Until(s.t, "the component is changed", func() error {
+	until(s.t, "the component is changed", func() error {
 		if err := s.Client.Get(s.t.Context(), client.ObjectKeyFromObject(s.Component), s.Component); err != nil {
 			return err
 		}
@@ -121,7 +120,7 @@ func (s scene) propose(edit func(*widget.Widget)) {
 
 // awaitReason waits until the component has, for its present generation, a reason and all parts of a message.
 func (s scene) awaitReason(reason string, parts ...string) {
-	env.Until(s.t, "the component has the reason "+reason, func() error {
+	until(s.t, "the component has the reason "+reason, func() error {
 		if err := s.Client.Get(s.t.Context(), client.ObjectKeyFromObject(s.Component), s.Component); err != nil {
 			return err
 		}
@@ -151,7 +150,7 @@ func (s scene) has(name, version string) {
 // hasField expects a field in the data of a ConfigMap. The operator may notice a change of another client a moment later.
 func (s scene) hasField(name, key, value string) {
 	s.t.Helper()
-	env.Until(s.t, fmt.Sprintf("ConfigMap %s has the %s %q", name, key, value), func() error {
+	until(s.t, fmt.Sprintf("ConfigMap %s has the %s %q", name, key, value), func() error {
 		if got := s.get(name).Data[key]; got != value {
 			return fmt.Errorf("it has %q", got)
 		}

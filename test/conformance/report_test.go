@@ -6,10 +6,12 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,7 +49,7 @@ func (r *report) add(name string, t *testing.T, took time.Duration, errors []str
 
 // write writes the report as Markdown.
 func (r *report) write(t *testing.T, path string) {
-	if path == "" {
+	if path == "" || r.cluster.interrupted.Load() {
 		return
 	}
 	where := "a cluster"
@@ -65,14 +67,22 @@ func (r *report) write(t *testing.T, path string) {
 	if r.failures.Len() > 0 {
 		text += "\n## Failures\n" + r.failures.String()
 	}
+	if unlisted := r.cluster.unlisted; len(unlisted) > 0 {
+		text += "\n## Types that could not be listed at the end\n\n```text\n"
+		for _, name := range slices.Sorted(maps.Keys(unlisted)) {
+			text += r.anonymous(t.Context(), fmt.Sprintf("%s: %v\n", name, unlisted[name]))
+		}
+		text += "```\n"
+	}
 	check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	check.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// addresses are IP addresses with an optional port, and users in the messages of the server.
-var addresses = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[?[0-9a-fA-F]{0,4}(:[0-9a-fA-F]{0,4}){3,7}\]?(:\d+)?|User \\?"[^"\\]*\\?"`)
+// addresses are IP addresses with an optional port, and users in the messages of the server, which may be quoted twice.
+var addresses = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|\[?([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4}){7}|[0-9a-fA-F:]*::[0-9a-fA-F:]*)\]?(:\d+)?` +
+	`|User "(\\.|[^"\\])*"|User \\"(\\\\(\\.|[^\\])|[^"\\])*\\"`)
 
-// anonymous removes the names and addresses of the cluster from a text.
+// anonymous removes the names and addresses of the cluster, and folders of the user, from a text.
 func (r *report) anonymous(ctx context.Context, text string) string {
 	names := []string{r.cluster.kubeconfig, r.cluster.config.Host}
 	if address, err := url.Parse(r.cluster.config.Host); err == nil && address.Hostname() != "" {
@@ -84,6 +94,15 @@ func (r *report) anonymous(ctx context.Context, text string) string {
 			names = append(names, node.Name)
 		}
 	}
+	home, _ := os.UserHomeDir()
+	root, _ := filepath.Abs(filepath.Join("..", ".."))
+	names = append(names, home, root)
+	if *image != defaultImage {
+		registry, _, _ := strings.Cut(*image, "/")
+		names = append(names, *image, registry)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return len(name) < 2 }) // such as the home "/"
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 	for _, name := range names {
 		text = strings.ReplaceAll(text, name, "(removed)")
 	}

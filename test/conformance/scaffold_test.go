@@ -47,7 +47,7 @@ func scaffoldedChart(t testing.TB, c *cluster) {
 	replace(filepath.Join(chart, "values.yaml"), "image: .*", "image: "+*image)
 	run(root, "go", "build", "-o", corbel, "./cmd/corbel")
 	run(work, corbel, "init", project, "--from-chart", chart, "--kind", sampleKind.Kind, "--group", sampleKind.Group, "--corbel", root)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.prefix + "-sample"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.prefix + "-sample", Labels: podSecurity}}
 	check.NoError(t, c.client.Create(ctx, namespace))
 	replace(filepath.Join(project, "samples", "sample.yaml"), "(?m)^metadata:$", "metadata:\n  namespace: "+namespace.Name)
 	output := run(project, corbel, "dev", "--once", "--kubeconfig", check.Must(filepath.Abs(c.kubeconfig))(t))
