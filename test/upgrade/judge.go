@@ -119,7 +119,7 @@ func isWrite(q env.AuditEvent) bool {
 	case !slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.Verb),
 		isDryRun(q),
 		q.Resource == "events", q.Resource == "leases" && q.Group == "coordination.k8s.io", q.Group == "authorization.k8s.io",
-		isLookForKey(q):
+		isLookForKey(q), isConflict(q):
 		return false
 	}
 	return true
@@ -129,6 +129,13 @@ func isWrite(q env.AuditEvent) bool {
 func isLookForKey(q env.AuditEvent) bool {
 	return q.Verb == "create" && q.Code == http.StatusConflict && q.Resource == "secrets" && nameOf(q) == group+"-digest-key" &&
 		strings.HasPrefix(q.User, "system:serviceaccount:"+q.Namespace+":")
+}
+
+// isConflict reports whether the operator has found by a request that another client still has the object of the component
+// that waits for it.
+func isConflict(q env.AuditEvent) bool {
+	return q.Verb == "create" && q.Code == http.StatusConflict && q.Resource == "configmaps" &&
+		componentIn(q.Namespace) == "Site upgrade-conflict/conflict" && nameOf(q) == "conflict"
 }
 
 // isDryRun reports whether a request stores nothing. A deletion may say so in its body.

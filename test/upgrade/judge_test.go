@@ -44,6 +44,7 @@ func TestWhatAnUpgradeMaySend(t *testing.T) {
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: "upgrade-ready", Code: 201},
 		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: "site-system", Code: 200},
 		{Verb: "create", Resource: "secrets", Namespace: "site-system", Name: "upgrade.example.com-digest-key", Code: 409, User: "system:serviceaccount:site-system:site"},
+		{Verb: "create", Resource: "configmaps", Namespace: "upgrade-conflict", Name: "conflict", Code: 409},
 		{Verb: "create", Resource: "secrets", Namespace: "upgrade-large", Code: 201, Sent: []byte(`{"metadata":{"name":"large-inventory-1-0"}}`)},
 	}))
 }
