@@ -93,7 +93,7 @@ bin/gotest: FORCE
 
 .PHONY: test-all
 test-all: ## The same with every enumeration whole (CORBEL_SLICE=1/1): hours, not minutes.
-	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m LIVE_PARALLEL=4
+	@$(MAKE) --no-print-directory test CORBEL_SLICE=1/1 UNIT_TIMEOUT=60m LIVE_TIMEOUT=180m LIVE_PARALLEL=16
 	@$(MAKE) --no-print-directory test-dist CORBEL_SLICE=1/1
 
 .PHONY: test-unit
