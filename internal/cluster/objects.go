@@ -33,7 +33,7 @@ const maxRetries = 4
 // know, which end in the log. It is safe for concurrent use.
 type Objects struct {
 	rest rest.Interface
-	// boundTo returns a client whose requests end with a context.
+	// boundTo returns a client that cancels its requests when the context is done.
 	boundTo        func(context.Context) (rest.Interface, error)
 	metadata       clientmetadata.Interface
 	requestTimeout time.Duration

@@ -80,7 +80,7 @@ func unpinned(where, line string, pins map[string]string) []Violation {
 	return nil
 }
 
-// writable finds a workflow whose jobs can write unless they say otherwise.
+// writable returns a violation for a workflow whose default permissions allow writes.
 func writable(text *Text) []Violation {
 	var workflow struct {
 		Permissions map[string]string `json:"permissions"`

@@ -75,9 +75,10 @@ type cluster struct {
 	home string
 	// given are the objects that a new namespace gets, as patterns of componenttest.
 	given []string
-	// unlisted are the types whose objects could not be listed at the end, with the reason.
-	unlisted    map[string]error
-	interrupted atomic.Bool
+	// unlisted has the error for each type that the server did not list.
+	unlisted map[string]error
+	// locked means that this run has created the definition of the components: no other run goes on in the cluster.
+	locked, interrupted atomic.Bool
 }
 
 // connect returns the cluster of the flag kubeconfig, else a control plane. Nothing is created in it.
@@ -236,6 +237,7 @@ func prepare(t testing.TB, c *cluster) {
 	check.NoError(t, yaml.Unmarshal(text, definition))
 	definition.Name, definition.Spec.Group = definitions[0], group
 	check.NoError(t, c.client.Create(t.Context(), definition))
+	c.locked.Store(true)
 	check.NoError(t, c.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.home}}))
 	until(t, "the components are served", func() error { return c.client.List(t.Context(), &widget.WidgetList{}) })
 	same := 0
@@ -299,8 +301,12 @@ func (c *cluster) eachType(f func(schema.GroupVersionKind, metav1.APIResource)) 
 	return nil
 }
 
-// sweep removes all that the run has created, and waits until it is gone.
+// sweep removes all that the run has created, and waits until it is gone. A run without the lock has created nothing: the
+// components and the definitions are those of another run.
 func (c *cluster) sweep(ctx context.Context) error {
+	if !c.locked.Load() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, sweeping{}, true), patience)
 	defer cancel()
 	for {
@@ -316,9 +322,10 @@ func (c *cluster) sweep(ctx context.Context) error {
 					continue
 				}
 				left++
-				errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, object)))
+				errs = append(errs, client.IgnoreNotFound(c.client.Delete(ctx, object, client.Preconditions{UID: &object.UID})))
 				if isComponent { // after a failure there is no operator that removes the finalizer
-					errs = append(errs, client.IgnoreNotFound(c.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))))
+					patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, object.UID))
+					errs = append(errs, client.IgnoreNotFound(c.client.Patch(ctx, object, patch)))
 				}
 			}
 		}

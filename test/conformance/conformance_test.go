@@ -36,7 +36,7 @@ type story struct {
 // storyLimit ends the waits of a story that goes on for so long; its cleanup, and the next stories, follow.
 const storyLimit = time.Hour
 
-// limited is a test whose context ends before the test.
+// limited replaces the context of a test.
 type limited struct {
 	testing.TB
 	ctx context.Context

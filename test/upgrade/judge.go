@@ -164,7 +164,7 @@ func nameOf(q env.AuditEvent) string {
 	return q.Name
 }
 
-// compare prints the states, and returns an error for each component whose revision, history or conditions are not as before.
+// compare prints the states. It returns an error for each component with another revision, history or condition than before.
 // An operator looks for the reasons in pods some seconds after its start: for so long the messages lack them.
 func (r *rehearsal) compare(ctx context.Context, before map[string]component.Status) error {
 	var after map[string]component.Status

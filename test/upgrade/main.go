@@ -94,7 +94,12 @@ func run(ctx context.Context, before, after string) (err error) {
 	for _, wait := range []func() error{
 		func() error { return r.reconcileAll(ctx, "") },
 		func() error { return r.reconcileAll(ctx, "again") },
-		func() error { return cmp.Or(r.watch(ctx, position), r.compare(ctx, statuses)) },
+		func() error {
+			if err := r.watch(ctx, position); err != nil {
+				return err
+			}
+			return r.compare(ctx, statuses)
+		},
 	} {
 		waitErr := wait()
 		if position, err = r.judgeSince(ctx, position); waitErr != nil || err != nil {

@@ -43,7 +43,7 @@ type step struct {
 	chunks bool
 }
 
-// skipHooks is for a deletion whose hooks cannot be rendered, or do not end.
+// skipHooks is a patch that lets a deletion run no hooks.
 const skipHooks = "metadata: {annotations: {upgrade.example.com/skip-delete-hooks: 'true'}}"
 
 var ready = step{state: v1alpha1.StateReady, revision: 1}
