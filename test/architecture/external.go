@@ -60,7 +60,7 @@ var (
 		"pkg/lifecycle", "pkg/lifecycle/external", "pkg/changes",
 	}
 	engineOnly = []string{
-		"github.com/google/cel-go/...", "github.com/fluxcd/cli-utils/...", "k8s.io/kube-aggregator/...",
+		"cel.dev/cel-go/...", "github.com/fluxcd/cli-utils/...", "k8s.io/kube-aggregator/...",
 		"helm.sh/helm/...", "sigs.k8s.io/kustomize/...", "github.com/Masterminds/...",
 	}
 )
@@ -94,7 +94,7 @@ var libraries = []Library{
 	{Path: "github.com/Masterminds/semver/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command chooses versions"},
 	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/internal/templates"}, Why: "only Go templates need its functions"},
 	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize"}, TestsToo: true, Why: "only kustomizations need it"},
-	{Path: "github.com/google/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},
+	{Path: "cel.dev/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},
 	{Path: "github.com/fluxcd/cli-utils/pkg/kstatus/status", Rooms: []string{"pkg/status"}, TestsToo: true, Why: "pkg/status is the one place that computes readiness"},
 	{Path: "github.com/fluxcd/cli-utils/...", Why: "only its kstatus package is needed"},
 	{Path: "github.com/fluxcd/pkg/...", Why: "it pulls test libraries into what is shipped"},

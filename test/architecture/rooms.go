@@ -57,7 +57,7 @@ var rooms = []Room{
 	{Path: "pkg/status", Floor: 1, Kind: Data, Beside: []string{"internal/guard"}, External: []string{
 		"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/...",
 		"github.com/fluxcd/cli-utils/pkg/kstatus/status",
-		"github.com/google/cel-go/...",
+		"cel.dev/cel-go/...",
 	}},
 	{Path: "internal/backoff", Floor: 1, Kind: Data, External: []string{"math/rand/v2"}},
 	{Path: "internal/report", Floor: 0, Kind: Data},
