@@ -61,7 +61,7 @@ func (q *Queue) Prioritized(name string, limiter workqueue.TypedRateLimiter[ctrl
 	inner := priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })
 	queue := &prioritized{
 		PriorityQueue: inner, limiter: limiter, now: time.Now,
-		edited: map[ctrl.Request]bool{}, held: map[ctrl.Request]int{}, ready: map[ctrl.Request]time.Time{}, busy: map[ctrl.Request]bool{},
+		edited: map[ctrl.Request]bool{}, held: map[ctrl.Request]int{}, waiting: waiting{since: map[ctrl.Request]time.Time{}}, busy: map[ctrl.Request]bool{},
 	}
 	q.queue.Store(queue)
 	return queue
@@ -78,11 +78,8 @@ type prioritized struct {
 	edited map[ctrl.Request]bool
 	// held are the requests of a process that does not lead yet, with their priorities: in the queue below no priority can
 	// be lowered. It is nil from the first Get on.
-	held map[ctrl.Request]int
-	// ready is since when each request waits, or from when on it will.
-	ready map[ctrl.Request]time.Time
-	// promoted is when requests that have waited for long were last looked for.
-	promoted time.Time
+	held    map[ctrl.Request]int
+	waiting waiting
 	// busy are the requests that are handled now, and whether each is about an edit. The queue holds them back until they are
 	// done, whatever their priority is.
 	busy map[ctrl.Request]bool
@@ -121,13 +118,11 @@ func (p *prioritized) Get() (item ctrl.Request, shutdown bool) {
 
 func (p *prioritized) GetWithPriority() (item ctrl.Request, priority int, shutdown bool) {
 	p.lead()
-	if waiting := p.toPromote(); len(waiting) > 0 {
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, waiting...)
-	}
+	p.promote()
 	item, priority, shutdown = p.PriorityQueue.GetWithPriority()
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	delete(p.ready, item)
+	delete(p.waiting.since, item)
 	p.busy[item] = priority == priorityEdited
 	return item, min(priority, PriorityDefault), shutdown // with which the controller adds what failed
 }
@@ -139,25 +134,47 @@ func (p *prioritized) Done(item ctrl.Request) {
 	p.PriorityQueue.Done(item)
 }
 
-// toPromote returns the requests that have waited for promoteAfter, the longest first.
-func (p *prioritized) toPromote() (items []ctrl.Request) {
+// promote gives the default priority to the requests that have waited for promoteAfter.
+func (p *prioritized) promote() {
 	p.lock.Lock()
-	defer p.lock.Unlock()
-	now := p.now()
-	if now.Sub(p.promoted) < promoteEvery {
+	overdue := p.waiting.overdue(p.now())
+	p.lock.Unlock()
+	if len(overdue) > 0 {
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(PriorityDefault)}, overdue...)
+	}
+}
+
+var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}
+
+// waiting knows how long the requests in the queue have waited.
+type waiting struct {
+	// since is the time at which the wait of a request began, or begins: a request that is added with a delay waits from its end on.
+	since map[ctrl.Request]time.Time
+	// checked is the time of the last call of overdue that looked at the requests.
+	checked time.Time
+}
+
+// add notes that a request waits from a time on, if it does not wait already.
+func (w *waiting) add(item ctrl.Request, at time.Time) {
+	if before, known := w.since[item]; !known || at.Before(before) {
+		w.since[item] = at
+	}
+}
+
+// overdue returns the requests that have waited for promoteAfter, the longest wait first. It looks once in promoteEvery.
+func (w *waiting) overdue(now time.Time) (items []ctrl.Request) {
+	if now.Sub(w.checked) < promoteEvery {
 		return nil
 	}
-	p.promoted = now
-	for item, at := range p.ready {
+	w.checked = now
+	for item, at := range w.since {
 		if now.Sub(at) >= promoteAfter {
 			items = append(items, item)
 		}
 	}
-	slices.SortFunc(items, func(a, b ctrl.Request) int { return p.ready[a].Compare(p.ready[b]) })
+	slices.SortFunc(items, func(a, b ctrl.Request) int { return w.since[a].Compare(w.since[b]) })
 	return items
 }
-
-var _ priorityqueue.PriorityQueue[reconcile.Request] = &prioritized{}
 
 // A process that stands by watches the components, and holds what is to be reconciled until it leads.
 
@@ -206,10 +223,7 @@ func (p *prioritized) hold(item ctrl.Request, options *priorityqueue.AddOpts) bo
 		delete(p.edited, item)
 		options.Priority = new(priorityEdited)
 	}
-	at := p.now().Add(options.After)
-	if before, known := p.ready[item]; !known || at.Before(before) {
-		p.ready[item] = at
-	}
+	p.waiting.add(item, p.now().Add(options.After))
 	if p.held == nil {
 		return false
 	}
@@ -237,7 +251,7 @@ func (p *prioritized) dropHeld(key client.ObjectKey) bool {
 		return false
 	}
 	delete(p.held, ctrl.Request{NamespacedName: key})
-	delete(p.ready, ctrl.Request{NamespacedName: key})
+	delete(p.waiting.since, ctrl.Request{NamespacedName: key})
 	return true
 }
 
@@ -257,10 +271,10 @@ func (p *prioritized) lead() {
 		if priority != priorityEdited {
 			turn = now.Add(rest)
 		}
-		if p.ready[item].Before(turn) { // it does not count how long it was held
-			p.ready[item] = turn
+		if p.waiting.since[item].Before(turn) { // the time in held does not count
+			p.waiting.since[item] = turn
 		}
-		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority), After: p.ready[item].Sub(now)}, item)
+		p.PriorityQueue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority), After: p.waiting.since[item].Sub(now)}, item)
 	}
 	p.held = nil
 }
