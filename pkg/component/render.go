@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // RenderOffline returns the manifests of a component as they are rendered for its installation, with its patches, and
@@ -41,7 +42,9 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 		return nil, nil, err
 	}
 	for _, reference := range found {
-		notes = append(notes, fmt.Sprintf("%s refers to an object that is not read without a cluster", reference.Path))
+		if _, isDuration := reference.Pointer.(*types.Duration); !isDuration {
+			notes = append(notes, fmt.Sprintf("%s refers to an object that is not read without a cluster", reference.Path))
+		}
 	}
 	known := manifests.FromContext(ctx)
 	known.ReconcilerName, known.Component, known.Revision, known.Preview = r.settings.Name, obj, 1, true

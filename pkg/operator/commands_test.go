@@ -66,6 +66,7 @@ apiVersion: test.corbel.run/v1
 kind: Widget
 metadata: {namespace: market, name: corner}
 spec:
+  timeout: 5m
   values: {tag: "2", password: correct-horse}
   images: [{name: registry.example.com/prepare, newTag: "9"}]
 `
@@ -96,6 +97,9 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 	}
 	check.SameNamed(t, "two renderings differ", rendered, run("kind: Deployment", "render", "-f", "-"))
 	check.SameNamed(t, "the images are", "registry.example.com/main:2\nregistry.example.com/prepare:9\n", run("", "images", "-f", "-"))
+	notes := &bytes.Buffer{}
+	check.Must(templated().rendered(t.Context(), []string{"-"}, strings.NewReader(sample), notes))(t)
+	check.SameNamed(t, "a timeout is no reference: the notes are", "", notes.String())
 	run(`apiGroups: ["apps"], resources: ["deployments"]`, "rbac", "-f", "-")
 	run(`apiGroups: ["test.corbel.run"], resources: ["widgets"]`, "rbac", "-f", "-", "-n", "widgets-system")
 	confined := templated()
