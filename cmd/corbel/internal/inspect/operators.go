@@ -6,6 +6,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -42,6 +43,8 @@ type checker struct {
 	operators map[operatorKey]bool
 	// shared are the reconcilers with shared types that were checked.
 	shared map[string]bool
+	// leased are the reconcilers of components, and whether a component names a Lease of it.
+	leased map[string]bool
 }
 
 func (c *checker) problem(about, format string, arguments ...any) {
@@ -56,7 +59,7 @@ func (c *checker) note(about, format string, arguments ...any) {
 // those that the operator needs, and whether the operators are alive. The namespace bounds which components are read;
 // empty means all.
 func (r *Reader) Check(ctx context.Context, types []Type, namespace string, now time.Time) ([]Finding, error) {
-	c := &checker{reader: r, now: now, operators: map[operatorKey]bool{}, shared: map[string]bool{}}
+	c := &checker{reader: r, now: now, operators: map[operatorKey]bool{}, shared: map[string]bool{}, leased: map[string]bool{}}
 	for _, t := range types {
 		if err := c.definition(ctx, t); err != nil {
 			return c.findings, err
@@ -64,6 +67,10 @@ func (r *Reader) Check(ctx context.Context, types []Type, namespace string, now 
 		if err := c.components(ctx, t, namespace); err != nil {
 			return c.findings, err
 		}
+	}
+	maps.DeleteFunc(c.leased, func(_ string, leased bool) bool { return leased })
+	if names := slices.Sorted(maps.Keys(c.leased)); len(names) > 0 {
+		c.note(strings.Join(names, ", "), "no component names its Lease, as with an operator outside of the cluster: whether it runs is not checked")
 	}
 	return c.findings, nil
 }
@@ -152,8 +159,12 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(found Component) error {
 		count++
 		c.sharedTypes(ctx, found)
-		if by := found.Status.Inventory.Operator; by != nil {
+		by := found.Status.Inventory.Operator
+		if by != nil {
 			operators[operatorKey{by.Namespace, by.Lease}]++
+		}
+		if found.Reconciler != "" {
+			c.leased[found.Reconciler] = c.leased[found.Reconciler] || by != nil && by.Lease != ""
 		}
 		if found.Status.State == "" {
 			unseen++
@@ -172,9 +183,6 @@ func (c *checker) components(ctx context.Context, t Type, namespace string) erro
 	}
 	if unseen > 0 {
 		c.problem(t.String(), "%d of %d were never reconciled: no operator for them runs, or it does not select them", unseen, count)
-	}
-	if len(operators) == 0 && unseen == 0 {
-		c.note(t.String(), "no component says which operator reconciles it, so the operator cannot be checked")
 	}
 	alive := map[string]bool{}
 	for operator := range operators {
@@ -211,12 +219,13 @@ func (c *checker) sharedTypes(ctx context.Context, of Component) {
 // operator checks the lease and the Deployments of an operator.
 func (c *checker) operator(ctx context.Context, t Type, operator operatorKey) (alive bool, err error) {
 	about := fmt.Sprintf("the operator of %s in namespace %s", t, operator.namespace)
-	if operator.lease == "" {
-		c.note(about, "it has no leader lock, so whether it is alive is unknown")
-	} else if alive, err = c.lease(ctx, about, operator.lease); err != nil {
-		return false, err
-	} else if err = c.twins(ctx, about, operator.lease); err != nil {
-		return false, err
+	if operator.lease != "" {
+		if alive, err = c.lease(ctx, about, operator.lease); err == nil {
+			err = c.twins(ctx, about, operator.lease)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	list := &appsv1.DeploymentList{}
 	err = c.reader.Client.List(ctx, list, client.InNamespace(operator.namespace))

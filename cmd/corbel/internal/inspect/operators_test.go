@@ -118,6 +118,20 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 	}
 }
 
+func TestOperatorsOutsideOfTheClusterAreOneNote(t *testing.T) {
+	outside := reconciledBy("b", "default")
+	unstructured.RemoveNestedField(outside.Object, "status", "inventory", "operator", "lease")
+	unsealed := shop(map[string]any{"reconciler": "shop.example.com", "state": "Ready"})
+	findings := check.Must(newServer(definition(current...), outside, unsealed).Check(t.Context(), []Type{shopType, shopType}, "", now))(t)
+	if len(findings) != 1 || findings[0].Problem || findings[0].About != "shop.example.com" {
+		t.Errorf("without a Lease: %v", findings)
+	}
+	inside := []client.Object{definition(current...), unsealed, reconciledBy("b", "system"), leaseOf("system", time.Second)}
+	if findings := check.Must(newServer(inside...).Check(t.Context(), []Type{shopType}, "", now))(t); len(findings) > 0 {
+		t.Errorf("with a Lease: %v", findings)
+	}
+}
+
 func TestAnOperatorOfSeveralTypesIsCheckedOnce(t *testing.T) {
 	s := newServer(definition(current...), reconciledBy("a", "system"), reconciledBy("b", "system"), leaseOf("system", time.Second))
 	check.Must(s.Check(t.Context(), []Type{shopType, shopType, shopType}, "", now))(t)
