@@ -56,9 +56,7 @@ exists a dependent, by its labels and annotations, the component is deleted agai
 the suspension ends, and the command waits until the component is ready. With --retire it then deletes the records of the release, so
 that "helm uninstall" finds nothing; without, it prints the command that does so.
 
-If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended.
-
-The exit code is 0 if the release was taken over, and 1 if not.`
+If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended.`
 
 func (f *frame) adoptCommand() *cobra.Command {
 	command := &cobra.Command{

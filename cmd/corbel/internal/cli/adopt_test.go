@@ -238,7 +238,7 @@ func (b *bed) adopts(t *testing.T) {
 	golden(t, "adopt no kind", b.run("adopt", "helm", "kiosk", "--as", "kiosk").text())
 	golden(t, "adopt no component", b.run("adopt", "helm", "kiosk", "--as", "configmap/kiosk").text())
 	another := b.run("adopt", "helm", "kiosk", "--as", "shop/other")
-	if another.code != 1 || !strings.Contains(another.err, "is deleted again") || !strings.Contains(another.err, "the component is deployed as market/other, and both must have the same name and namespace") {
+	if another.code != CodeTrouble || !strings.Contains(another.err, "is deleted again") || !strings.Contains(another.err, "the component is deployed as market/other, and both must have the same name and namespace") {
 		t.Errorf("as another: %s", another.text())
 	}
 	golden(t, "adopt missing", b.run("adopt", "helm", "booth", "--as", "shop/booth").text())
@@ -249,7 +249,7 @@ func (b *bed) adopts(t *testing.T) {
 
 	b.patch(settings, `{"data":{"more":"by hand"}}`)
 	more := b.untilServed(func() answer { return b.run("adopt", "helm", "kiosk", "--as", "shop/kiosk") })
-	if more.code != 1 || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
+	if more.code != CodeTrouble || !strings.Contains(more.err, "more than the ownership would change: ConfigMap market/kiosk-settings: data.more") || exists() {
 		t.Errorf("with a change by hand: %s", more.text())
 	}
 	b.patch(settings, `{"data":{"more":null}}`)
@@ -332,7 +332,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			b.untilReady("race1")
 		}
 	}, func(b *bed, a answer) {
-		if a.code != 1 || !strings.Contains(a.err, "Shop market/race1 is not deleted again: it is not suspended, and its operator may have begun to apply it") {
+		if a.code != CodeTrouble || !strings.Contains(a.err, "Shop market/race1 is not deleted again: it is not suspended, and its operator may have begun to apply it") {
 			b.Error(a.text())
 		}
 	})
@@ -342,7 +342,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			b.patch(shops.New("race2"), `{"spec":{"greeting":"Hello"}}`)
 		}
 	}, func(b *bed, a answer) {
-		if a.code != 1 || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", v1alpha1.StateSuspended) != nil {
+		if a.code != CodeTrouble || !strings.Contains(a.err, "Shop market/race2 was changed after its plan, and stays suspended") || b.stateIs("race2", v1alpha1.StateSuspended) != nil {
 			b.Error(a.text())
 		}
 		golden(b.T, "adopt changed", b.run("adopt", "helm", "race2", "--as", "shop/race2").text())
@@ -355,7 +355,7 @@ func (b *bed) racesWithAdopt(t *testing.T) {
 			}
 		}
 	}, func(b *bed, a answer) {
-		if a.code != 1 || !strings.Contains(a.err, "Helm has made revision 3 of Helm release market/race3 meanwhile, so its records stay") {
+		if a.code != CodeTrouble || !strings.Contains(a.err, "Helm has made revision 3 of Helm release market/race3 meanwhile, so its records stay") {
 			b.Error(a.text())
 		}
 		if records := b.recordsOf("race3"); !slices.Equal(records, []string{"2 deployed", "3 deployed"}) {

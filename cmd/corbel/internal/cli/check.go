@@ -50,9 +50,9 @@ func (f *frame) checkCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, arguments []string) error {
 			if err := o.check(); err != nil {
-				return answering(err)
+				return err
 			}
-			return answering(f.check(c.Context(), arguments, allNamespaces, o))
+			return f.check(c.Context(), arguments, allNamespaces, o)
 		},
 	}
 	o = addOutputFlag(command)

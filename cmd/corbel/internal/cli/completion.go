@@ -6,7 +6,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,6 +45,20 @@ func (f *frame) completeComponents(command *cobra.Command, arguments []string, b
 		}
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRevisions completes the earlier revisions of a component whose manifests are kept.
+func (f *frame) completeRevisions(command *cobra.Command, arguments []string, begin string) (found []string, _ cobra.ShellCompDirective) {
+	if componentArguments(command, arguments) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, _ := f.component(command.Context(), arguments) // without a history if it cannot be read
+	for _, revision := range c.Status.History {
+		if number := strconv.FormatInt(revision.Revision, 10); strings.HasPrefix(number, begin) && revision.Digest != "" && revision.Revision != c.Status.Revision {
+			found = append(found, fmt.Sprintf("%s\t%s, started %s ago", number, revision.Result, age(revision.AppliedAt.Time, f.now())))
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // files are the flags with the name of a file.

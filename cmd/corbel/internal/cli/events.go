@@ -5,11 +5,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/fatih/color"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 )
 
 // eventList is what events prints as JSON and YAML.
@@ -30,54 +33,63 @@ type eventSummary struct {
 
 func (f *frame) eventsCommand() *cobra.Command {
 	var o *output
+	var s *scope
 	command := &cobra.Command{
-		Use: "events " + componentUse, Short: "List the events about a component, its dependents and their pods",
-		Example: "  corbel events shop/corner",
-		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
-		RunE: func(c *cobra.Command, arguments []string) error {
+		Use: "events [" + componentUse + "]", Short: "List the events about components, their dependents and their pods",
+		Long: "List the events about a component, its dependents and their pods, the latest last. Without a name, the events about all components of the " +
+			"namespace, or with -A of all namespaces, are listed.",
+		Example:           "  corbel events shop/corner\n  corbel events -A",
+		ValidArgsFunction: f.completeComponents,
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return f.events(c.Context(), arguments, o)
+			return f.events(c.Context(), s, o)
 		},
 	}
 	o = addOutputFlag(command)
+	s = addScope(command, "list the events about")
 	return command
 }
 
-func (f *frame) events(ctx context.Context, arguments []string, o *output) error {
-	c, dependents, _, err := f.dependents(ctx, arguments)
-	if err != nil {
-		return err
+func (f *frame) events(ctx context.Context, s *scope, o *output) error {
+	var components []inspect.Component
+	var dependents []inspect.Dependent
+	failure := f.eachSet(ctx, s, func(c inspect.Component, of []inspect.Dependent, _ error) {
+		components, dependents = append(components, c), append(dependents, of...)
+	})
+	if len(components) == 0 {
+		return failure
 	}
 	reader, err := f.reader()
 	if err != nil {
 		return err
 	}
-	events, refused := reader.Events(ctx, c, dependents)
+	events, refused := reader.EventsOf(ctx, components, dependents)
 	if refused != nil && len(events) == 0 {
-		return refused
+		return errors.Join(failure, refused)
 	}
 	f.warn(refused)
 	list := eventList{typeMeta: outputOf("EventList"), Items: []eventSummary{}}
 	table := f.table("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+	table.optional = []string{"TYPE", "LAST SEEN"}
 	var rows [][]cell
 	for _, e := range events {
 		list.Items = append(list.Items, eventSummary{metav1.NewTime(e.Last), e.Count, e.Type, e.Reason, e.Object, e.Message})
-		last, kind := age(e.Last, f.now()), plain(e.Type)
+		last, kind, reason := age(e.Last, f.now()), plain(e.Type), plain(e.Reason)
 		if e.Count > 1 {
 			last += fmt.Sprintf(" (x%d)", e.Count)
 		}
 		if e.Type != "Normal" {
-			kind.color = color.FgYellow
+			kind.color, reason.color = color.FgYellow, color.FgYellow
 		}
-		rows = append(rows, []cell{plain(last), kind, plain(e.Reason), plain(e.Object), plain(oneLine(e.Message))})
+		rows = append(rows, []cell{plain(last), kind, reason, plain(e.Object), plain(oneLine(e.Message))})
 	}
 	switch {
 	case !o.isText():
-		return f.encode(o.format, list)
+		return errors.Join(failure, f.encode(o.format, list))
 	case len(rows) == 0:
-		fmt.Fprintf(f.ErrOut, "No events found for %s.\n", c)
+		fmt.Fprintln(f.ErrOut, "No events found")
 	}
-	return table.print(rows)
+	return errors.Join(failure, table.print(rows))
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -20,12 +19,11 @@ import (
 	"github.com/corbel-run/corbel/internal/sentence"
 )
 
-// Exit codes.
+// Exit codes of all commands. The codes of plan --exit-code are those of package planview.
 const (
-	// CodeNo means that the answer is no, as of a diff with differences. For commands that answer nothing, it means an
-	// error.
+	// CodeNo means that the answer is no: a component is not ready, there are differences, or a check has found a problem.
 	CodeNo = 1
-	// CodeTrouble means an error of a command that answers a question.
+	// CodeTrouble means an error.
 	CodeTrouble = 2
 	// CodeInterrupted means that Ctrl-C has ended the command.
 	CodeInterrupted = 130
@@ -64,7 +62,7 @@ func Report(err error, to io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	code := CodeNo
+	code := CodeTrouble
 	if exit, ok := errors.AsType[*ExitError](err); ok {
 		if code = exit.Code; exit.Err == nil {
 			return code
@@ -74,25 +72,6 @@ func Report(err error, to io.Writer) int {
 	}
 	fmt.Fprintln(to, "error:", sentence.Printable(Explain(err)))
 	return code
-}
-
-// answering gives an error of a command that answers a question the code CodeTrouble, as CodeNo is an answer.
-func answering(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
-		return err
-	}
-	if _, ok := errors.AsType[*ExitError](err); ok {
-		return err
-	}
-	return &ExitError{Code: CodeTrouble, Err: err}
-}
-
-// answers makes the mistakes in the arguments and flags of such a command end with code 2, too.
-func answers(command *cobra.Command) *cobra.Command {
-	arguments := command.Args
-	command.Args = func(c *cobra.Command, given []string) error { return answering(arguments(c, given)) }
-	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return answering(usage("%w", err)) })
-	return command
 }
 
 // Explain returns the text of an error, with what to do about it.

@@ -243,7 +243,7 @@ func (g *get) list(ctx context.Context, reader *inspect.Reader, kinds []inspect.
 			return err
 		}
 	case found == 0 && len(failures) == 0 && g.output.format != "name":
-		fmt.Fprintln(g.ErrOut, g.nothing(selection))
+		g.nothing(selection.Namespace)
 	}
 	if g.watch && len(failures) < len(kinds) {
 		g.warn(errors.Join(failures...))
@@ -254,14 +254,6 @@ func (g *get) list(ctx context.Context, reader *inspect.Reader, kinds []inspect.
 
 // batch is how many rows are aligned at once. More would keep a large fleet in memory.
 const batch = 1000
-
-// nothing says that there are no components, as kubectl does.
-func (g *get) nothing(selection inspect.Selection) string {
-	if selection.Namespace == "" {
-		return "No components found"
-	}
-	return fmt.Sprintf("No components found in %s namespace.", selection.Namespace)
-}
 
 // withoutNamespace adds to a refusal that one namespace may be allowed.
 func (g *get) withoutNamespace(err error) error {
@@ -323,7 +315,9 @@ func (g *get) newTable() *table {
 	if g.allNamespaces {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
-	return g.frame.table(header...)
+	table := g.frame.table(header...)
+	table.optional = []string{"REVISION", "AGE", "PROGRESS", "READY", "RECONCILER", "REASON"}
+	return table
 }
 
 // row is the line of a component.

@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,49 +24,84 @@ type historyOutput struct {
 	Rollback  *v1alpha1.Rollback        `json:"rollback,omitempty"`
 }
 
+// historyList is what history prints of several components as JSON and YAML.
+type historyList struct {
+	typeMeta `json:",inline"`
+	Items    []historyOutput `json:"items"`
+}
+
 func (f *frame) historyCommand() *cobra.Command {
 	var o *output
+	var s *scope
 	command := &cobra.Command{
-		Use: "history " + componentUse, Short: "List the revisions of a component",
-		Long:    "List the revisions of a component that its status keeps, the latest last: what became of each, and who changed the component.",
-		Example: "  corbel history shop/corner",
-		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
-		RunE: func(c *cobra.Command, arguments []string) error {
+		Use: "history [" + componentUse + "]", Short: "List the revisions of components",
+		Long: "List the revisions of a component that its status keeps, the latest last: what became of each, and who changed the component. " +
+			"Without a name, the revisions of all components of the namespace, or with -A of all namespaces, are listed.",
+		Example:           "  corbel history shop/corner\n  corbel history -A",
+		ValidArgsFunction: f.completeComponents,
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return f.history(c.Context(), arguments, o)
+			return f.history(c.Context(), s, o)
 		},
 	}
 	o = addOutputFlag(command)
+	s = addScope(command, "list the revisions of")
 	return command
 }
 
-func (f *frame) history(ctx context.Context, arguments []string, o *output) error {
-	c, err := f.component(ctx, arguments)
-	if err != nil {
-		return err
+func (f *frame) history(ctx context.Context, s *scope, o *output) error {
+	var components []inspect.Component
+	var failure error
+	if s.isOne() {
+		c, err := f.component(ctx, s.arguments)
+		if err != nil {
+			return err
+		}
+		components = append(components, c)
+	} else if components, failure = f.listed(ctx, s); len(components) == 0 {
+		return failure
 	}
-	f.warn(c.Mistake)
-	revisions := slices.Clone(c.Status.History)
-	slices.Reverse(revisions)
-	if !o.isText() {
-		return f.encode(o.format, historyOutput{outputOf("History"), summaryOf(c), append([]v1alpha1.RevisionStatus{}, revisions...), c.Status.Rollback})
+	type entry struct {
+		v1alpha1.RevisionStatus
+		of inspect.Component
 	}
-	if len(revisions) == 0 {
-		fmt.Fprintf(f.ErrOut, "%s has no history yet.\n", c)
-		return nil
+	var entries []entry
+	list := historyList{outputOf("HistoryList"), []historyOutput{}}
+	for _, c := range components {
+		f.warn(c.Mistake)
+		out := historyOutput{outputOf("History"), summaryOf(c), []v1alpha1.RevisionStatus{}, c.Status.Rollback}
+		for _, revision := range slices.Backward(c.Status.History) {
+			out.Items = append(out.Items, revision)
+			entries = append(entries, entry{revision, c})
+		}
+		list.Items = append(list.Items, out)
+	}
+	switch {
+	case !o.isText() && s.isOne():
+		return f.encode(o.format, list.Items[0])
+	case !o.isText():
+		return errors.Join(failure, f.encode(o.format, list))
+	case len(entries) == 0:
+		fmt.Fprintln(f.ErrOut, "No history yet")
+		return failure
+	}
+	if !s.isOne() {
+		slices.SortStableFunc(entries, func(a, b entry) int { return a.AppliedAt.Compare(b.AppliedAt.Time) })
 	}
 	var rows [][]cell
-	for _, revision := range revisions {
+	for _, e := range entries {
 		readyAfter := ""
-		if revision.ReadyAt != nil {
-			readyAfter = duration.HumanDuration(revision.ReadyAt.Sub(revision.AppliedAt.Time))
+		if e.ReadyAt != nil {
+			readyAfter = duration.HumanDuration(e.ReadyAt.Sub(e.AppliedAt.Time))
 		}
 		rows = append(rows, []cell{
-			plain(fmt.Sprint(revision.Revision)), plain(string(revision.Result)), plain(age(revision.AppliedAt.Time, f.now()) + " ago"), plain(readyAfter),
-			plain(revision.ChangedBy), plain(inspect.SourceText(revision.Source)), plain(c.RevisionNote(revision)),
+			plain(e.of.String()), plain(fmt.Sprint(e.Revision)), plain(string(e.Result)), plain(age(e.AppliedAt.Time, f.now()) + " ago"), plain(readyAfter),
+			plain(e.ChangedBy), plain(inspect.SourceText(e.Source)), plain(e.of.RevisionNote(e.RevisionStatus)),
 		})
 	}
-	return f.table("REVISION", "RESULT", "STARTED", "READY AFTER", "CHANGED BY", "SOURCE", "NOTE").print(rows)
+	table := f.table("COMPONENT", "REVISION", "RESULT", "STARTED", "READY AFTER", "CHANGED BY", "SOURCE", "NOTE")
+	table.optional, table.left[0] = []string{"READY AFTER", "SOURCE", "CHANGED BY"}, s.isOne()
+	return errors.Join(failure, table.print(rows))
 }

@@ -5,7 +5,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,55 +29,74 @@ type imageSummary struct {
 
 // imageUser is a container that uses an image, in JSON and YAML.
 type imageUser struct {
-	Object    string `json:"object"`
-	Container string `json:"container"`
+	Component objectReference `json:"component"`
+	Object    string          `json:"object"`
+	Container string          `json:"container"`
 }
 
 func (f *frame) imagesCommand() *cobra.Command {
 	var o *output
+	var s *scope
 	command := &cobra.Command{
-		Use: "images " + componentUse, Short: "List the images that the dependents of a component use",
-		Long:    "List the images that the dependents of a component use: those of pods and of all objects with a pod template, as they are in the cluster.",
-		Example: "  corbel images shop/corner\n  corbel images shop/corner -o name",
-		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
-		RunE: func(c *cobra.Command, arguments []string) error {
+		Use: "images [" + componentUse + "]", Short: "List the images that the dependents of components use",
+		Long: "List the images that the dependents of a component use: those of pods and of all objects with a pod template, as they are in the cluster. " +
+			"Without a name, the images of all components of the namespace, or with -A of all namespaces, are listed, each with its component.",
+		Example:           "  corbel images shop/corner\n  corbel images -A\n  corbel images shop/corner -o name",
+		ValidArgsFunction: f.completeComponents,
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return f.images(c.Context(), arguments, o)
+			return f.images(c.Context(), s, o)
 		},
 	}
 	o = addOutputFlag(command, "name")
+	s = addScope(command, "list the images of")
 	return command
 }
 
-func (f *frame) images(ctx context.Context, arguments []string, o *output) error {
-	_, dependents, _, err := f.dependents(ctx, arguments)
-	if err != nil {
-		return err
+func (f *frame) images(ctx context.Context, s *scope, o *output) error {
+	type use struct {
+		inspect.Image
+		by inspect.Component
 	}
-	f.warnUnread(dependents)
+	var uses []use
+	failure := f.eachSet(ctx, s, func(c inspect.Component, dependents []inspect.Dependent, _ error) {
+		f.warnUnread(dependents)
+		for _, image := range inspect.Images(dependents) {
+			uses = append(uses, use{image, c})
+		}
+	})
+	if failure != nil && len(uses) == 0 {
+		return failure
+	}
+	slices.SortStableFunc(uses, func(a, b use) int { return strings.Compare(a.Image.Image, b.Image.Image) })
 	list := imageList{typeMeta: outputOf("ImageList"), Items: []imageSummary{}}
 	var rows [][]cell
-	for _, image := range inspect.Images(dependents) {
-		user := imageUser{image.Dependent.String(), image.Container}
-		rows = append(rows, []cell{plain(image.Image), plain(user.Container), plain(user.Object)})
-		if n := len(list.Items); n > 0 && list.Items[n-1].Image == image.Image {
+	for _, u := range uses {
+		user := imageUser{referenceTo(u.by), u.Dependent.String(), u.Container}
+		rows = append(rows, []cell{plain(u.Image.Image), plain(u.by.String()), plain(user.Container), plain(user.Object)})
+		if n := len(list.Items); n > 0 && list.Items[n-1].Image == u.Image.Image {
 			list.Items[n-1].UsedBy = append(list.Items[n-1].UsedBy, user)
 			continue
 		}
-		list.Items = append(list.Items, imageSummary{image.Image, []imageUser{user}})
+		list.Items = append(list.Items, imageSummary{u.Image.Image, []imageUser{user}})
 	}
+	table := f.table("IMAGE", "COMPONENT", "CONTAINER", "OBJECT")
+	table.optional = []string{"CONTAINER", "OBJECT"}
+	if s.isOne() {
+		table.optional, table.left[1] = table.optional[:1], true
+	}
+	var err error
 	switch o.format {
 	case "json", "yaml":
-		return f.encode(o.format, list)
+		err = f.encode(o.format, list)
 	case "name":
 		for _, image := range list.Items {
-			if _, err := fmt.Fprintln(f.Out, image.Image); err != nil {
-				return err
-			}
+			fmt.Fprintln(f.Out, image.Image)
 		}
-		return nil
+	default:
+		err = table.print(rows)
 	}
-	return f.table("IMAGE", "CONTAINER", "OBJECT").print(rows)
+	return errors.Join(failure, err)
 }

@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/test/shops"
+	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/slice"
@@ -59,6 +61,8 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		"images":         {"images", "shop/corner"},
 		"images name":    {"images", "shop/corner", "-o", "name"},
 		"images json":    {"images", "shop/corner", "-o", "json"},
+		"images all":     {"images", "-A"},
+		"plan fleet":     {"plan", "-A", "--exit-code"},
 		"diff none":      {"diff", "shop/corner"},
 		"diff revisions": {"diff", "shop/corner", "--revision", "1..1"},
 		"diff json":      {"diff", "shop/corner", "--revision", "1..1", "-o", "json"},
@@ -131,6 +135,9 @@ func (b *bed) eventsOfAll(t *testing.T) {
 
 func (b *bed) completes(t *testing.T) {
 	b = b.in(t)
+	if got := runAs(t.Context(), nil, "__complete", "rollback", "shop/corner", "-n", market, "--kubeconfig", b.env.Kubeconfig(), "--to", ""); !strings.HasPrefix(got.out, ":36\n") {
+		t.Errorf("there is no earlier revision, and rollback --to is completed to %q", got.out)
+	}
 	for begin, want := range map[string]string{"": "shops\n", "shop/": "shop/corner\n", "shop/x": "", "pro": "", "cor": "corner\n"} {
 		got := runAs(t.Context(), nil, "__complete", "tree", "-n", market, "--kubeconfig", b.env.Kubeconfig(), begin)
 		if offered, _, _ := strings.Cut(got.out, ":"); offered != want {
@@ -268,7 +275,20 @@ func (b *bed) showsDeletion(t *testing.T) {
 	})
 	golden(t, "deleting", b.run("tree", "shop/corner").text())
 	golden(t, "get deleting", b.run("get", "shop/corner").text())
+	if got := b.run("plan", "shop/corner", "--exit-code"); got.code != planview.ExitBlocked || !strings.Contains(got.out, "has the finalizer example.com/held") {
+		t.Errorf("a plan of a deletion that the component holds: %s", got.text())
+	}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}
+	b.patch(settings, `{"metadata":{"finalizers":["example.com/kept"]}}`)
 	b.patch(s, `{"metadata":{"finalizers":["shop.example.com"]}}`)
+	env.Until(b, "the plan of the deletion names the dependent that holds it", func() error {
+		got := b.run("plan", "shop/corner", "--exit-code")
+		if got.code != planview.ExitBlocked || !strings.Contains(got.out, ": deletion, ") || !strings.Contains(got.out, "corner-settings  blocked  deleted, and held by finalizers example.com/kept") {
+			return errors.New(got.text())
+		}
+		return nil
+	})
+	b.patch(settings, `{"metadata":{"finalizers":null}}`)
 	if got := b.run("wait", "shop/corner", "--for", "gone"); got.code != 0 {
 		t.Errorf("a wait for the end: %v", got)
 	}
@@ -284,7 +304,7 @@ func (b *bed) losesTheServer(t *testing.T) {
 	<-begun
 	check.NoError(b, b.env.KillAPIServer())
 	got := <-done
-	if got.code != CodeNo || !strings.Contains(got.err, "the API server cannot be reached") {
+	if got.code != CodeTrouble || !strings.Contains(got.err, "the API server cannot be reached") {
 		t.Errorf("a watch: %v", got)
 	}
 	golden(t, "no server", b.run("get", "shops").text())

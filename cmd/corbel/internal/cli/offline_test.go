@@ -33,6 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/test/check"
 )
 
@@ -137,7 +138,7 @@ func TestWhatWasReadBeforeAPageFailsIsPrinted(t *testing.T) {
 			arguments = append(arguments, "-o", format)
 		}
 		got := offline(t, &fleet{size: 1500, fails: 2}, served(shopResource), nil, arguments...)
-		if read := strings.Count(got.out, "shop-00"); got.code != CodeNo || read != 500 || !strings.Contains(got.err, "error: list shops.shop.example.com: the page is lost") {
+		if read := strings.Count(got.out, "shop-00"); got.code != CodeTrouble || read != 500 || !strings.Contains(got.err, "error: list shops.shop.example.com: the page is lost") {
 			t.Errorf("-o %q: code %d, %d components: %s", format, got.code, read, got.err)
 		}
 	}
@@ -154,16 +155,18 @@ func (m measuring) Write(text []byte) (int, error) {
 	return m.to.Write(text)
 }
 
-func TestANarrowTerminalCutsTheMessageOnly(t *testing.T) {
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	server := &fleet{size: 2}
 	for width, want := range map[int]string{
-		0:  "READY   STATE   PROGRESS   REVISION   AGE         MESSAGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>   40 of 40 dependent objects are ready\n",
-		40: "AGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>\n",
-		90: "<unknown>   40 of 40 dependent…\n",
+		0:   "KIND   NAME         READY   STATE   PROGRESS   REVISION   AGE         MESSAGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>   40 of 40 dependent objects are ready\n",
+		120: "KIND   NAME         READY   STATE   PROGRESS   REVISION   AGE         MESSAGE\nShop   shop-00000   True    Ready   40/40      3          <unknown>   40 of 40 dependent objects are ready\n",
+		80:  "KIND   NAME         READY   STATE   MESSAGE\nShop   shop-00000   True    Ready   40 of 40 dependent objects are ready\n",
+		40:  "KIND   NAME         STATE   MESSAGE\nShop   shop-00000   Ready   40 of 40 de…\n",
+		20:  "KIND   NAME\nShop   shop-00000\n",
 	} {
 		got := offline(t, server, served(shopResource), func(f *frame) { f.width = func() int { return width } }, "get")
-		if !strings.Contains(got.out, want) {
-			t.Errorf("width %d: lacks\n%s\n%s", width, want, got.out)
+		if !strings.HasPrefix(got.out, want) {
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got.out, want)
 		}
 	}
 }
@@ -199,7 +202,7 @@ func TestKindsAreResolvedAsKubectlDoes(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got := offline(t, &fleet{}, served(), nil, "get"); got.code != 1 || !strings.Contains(got.err, "no operator that is built with Corbel is installed") {
+	if got := offline(t, &fleet{}, served(), nil, "get"); got.code != CodeTrouble || !strings.Contains(got.err, "no operator that is built with Corbel is installed") {
 		t.Errorf("no types: %v", got)
 	}
 }
@@ -210,7 +213,7 @@ func TestANameAloneIsFoundByGet(t *testing.T) {
 			t.Errorf("%s: %+v", arguments, got)
 		}
 	}
-	if got := offline(t, &fleet{size: 1}, served(shopResource), nil, "get", "corner", "-A"); got.code != 1 || !strings.Contains(got.err, "no type \"corner\"") {
+	if got := offline(t, &fleet{size: 1}, served(shopResource), nil, "get", "corner", "-A"); got.code != CodeTrouble || !strings.Contains(got.err, "no type \"corner\"") {
 		t.Errorf("a name in all namespaces: %+v", got)
 	}
 }
@@ -220,7 +223,7 @@ func TestANameThatSeveralComponentsHaveIsRefused(t *testing.T) {
 	other.Name, other.SingularName, other.Kind = "stalls", "stall", "Stall"
 	got := offline(t, &fleet{size: 1}, served(shopResource, other), nil, "history", "corner")
 	const want = "error: \"corner\" may mean shops.shop.example.com/corner or stalls.shop.example.com/corner: write KIND/NAME\n"
-	if got.code != 1 || got.err != want {
+	if got.code != CodeTrouble || got.err != want {
 		t.Errorf("%+v", got)
 	}
 }
@@ -244,10 +247,9 @@ func TestAnErrorHasACode(t *testing.T) {
 		text string
 	}{
 		"none":        {},
-		"an error":    {fmt.Errorf("it broke"), 1, "error: it broke\n"},
+		"an error":    {fmt.Errorf("it broke"), 2, "error: it broke\n"},
 		"differences": {errNotSo, 1, ""},
-		"of a diff":   {answering(fmt.Errorf("it broke")), 2, "error: it broke\n"},
-		"Ctrl-C":      {answering(fmt.Errorf("list: %w", context.Canceled)), 130, ""},
+		"Ctrl-C":      {fmt.Errorf("list: %w", context.Canceled), 130, ""},
 	} {
 		var out bytes.Buffer
 		if code := Report(test.err, &out); code != test.code || out.String() != test.text {
@@ -257,7 +259,7 @@ func TestAnErrorHasACode(t *testing.T) {
 }
 
 func TestFilesAreOfferedForFlagsWithFilesOnly(t *testing.T) {
-	for begin, want := range map[string]string{"rollback a --to ": ":4\n", "approve a --plan ": ":4\n", "owner ": ":4\n", "plan -f ": ":0\n"} {
+	for begin, want := range map[string]string{"rollback a --to ": ":36\n", "approve a --plan ": ":4\n", "owner ": ":4\n", "plan -f ": ":0\n"} {
 		if got := runAs(t.Context(), nil, append([]string{"__complete"}, strings.Split(begin, " ")...)...); !strings.HasPrefix(got.out, want) {
 			t.Errorf("%s: %q", begin, got.out)
 		}
@@ -279,14 +281,26 @@ func TestFlagsAreTheSameOnEachMachine(t *testing.T) {
 	}
 }
 
-func TestAMistakeInACommandThatAnswersIsNoAnswer(t *testing.T) {
-	for _, command := range []string{"why", "owner", "diff", "check", "rbac", "wait"} {
+func TestAMistakeIsNoAnswer(t *testing.T) {
+	for _, command := range newFrame(genericiooptions.IOStreams{}).commands() {
 		for _, mistake := range [][]string{{"--no-such-flag"}, {"a", "b", "c", "d"}} {
-			got := runAs(t.Context(), nil, append([]string{command}, mistake...)...)
+			got := runAs(t.Context(), nil, append([]string{command.Name()}, mistake...)...)
 			if got.code != CodeTrouble || got.err == "" {
-				t.Errorf("%s %s: %+v", command, mistake, got)
+				t.Errorf("%s %s: %+v", command.Name(), mistake, got)
 			}
 		}
+	}
+	if got := runAs(t.Context(), nil, "plan", "--exit-code", "--all", "a"); got.code != planview.ExitError || got.err == "" {
+		t.Errorf("plan --exit-code: %+v", got)
+	}
+}
+
+func TestAKubeconfigThatDoesNotExistIsNamed(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none")
+	t.Setenv("KUBECONFIG", missing)
+	const want = " does not exist: correct it, or name a file with --kubeconfig"
+	if got := runAs(t.Context(), nil, "get"); got.code != CodeTrouble || !strings.Contains(got.err, "KUBECONFIG names "+missing+", which"+want) {
+		t.Errorf("%+v", got)
 	}
 }
 

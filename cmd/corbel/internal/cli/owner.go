@@ -43,9 +43,9 @@ func (f *frame) ownerCommand() *cobra.Command {
 		Args:    componentArguments,
 		RunE: func(c *cobra.Command, arguments []string) error {
 			if err := o.check(); err != nil {
-				return answering(err)
+				return err
 			}
-			return answering(f.owner(c.Context(), arguments, o))
+			return f.owner(c.Context(), arguments, o)
 		},
 	}
 	o = addOutputFlag(command)
@@ -110,6 +110,12 @@ func (f *frame) printOwner(origin inspect.Origin) error {
 		lines = append(lines, []cell{plain(branch(before, true) + c.String()), colored(string(c.Status.State), stateColor(c)), plain(c.Ready().Message)})
 	}
 	return f.rows(lines)
+}
+
+// referenceTo names a component in JSON and YAML.
+func referenceTo(c inspect.Component) objectReference {
+	apiVersion, kind := c.Type.ToAPIVersionAndKind()
+	return objectReference{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}, Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}
 }
 
 func ownerOutputOf(origin inspect.Origin) ownerOutput {

@@ -17,12 +17,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
+	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/report"
@@ -35,6 +37,7 @@ type planFlags struct {
 	output         *output
 	file, operator string
 	all, delete    bool
+	allNamespaces  bool
 	exitCode       bool
 	endRollback    bool
 }
@@ -43,7 +46,9 @@ const planHelp = `Show what the operator would do for a component: as it is stor
 
 The running operator is asked through the API server, by the annotation preview of the component, and plans with its
 rights. Values in Secrets are masked, and those of objects in other namespaces are left out. With --operator the program of an
-operator plans with your rights, such as that of its next version; then --all plans all components.
+operator plans with your rights, such as that of its next version.
+
+With --all or -A each component gets a line in a table.
 
 Of a component that is rolled back, the plan is that of the earlier revision, whatever its spec says. --end-rollback shows
 what "corbel rollback --end" would do, with -f after the change in the file.
@@ -55,16 +60,14 @@ func (f *frame) planCommand() *cobra.Command {
 	p := &planFlags{frame: f}
 	command := &cobra.Command{
 		Use: "plan [" + componentUse + "] [-f FILE]", Short: "Show what the operator would do for a component", Long: planHelp,
-		Example: "  corbel plan shop/corner\n  corbel plan -f shop.yaml --exit-code\n  corbel plan shop/corner --delete\n  corbel plan -f shop.yaml --end-rollback",
+		Example: "  corbel plan shop/corner\n  corbel plan -f shop.yaml --exit-code\n  corbel plan shop/corner --delete\n  corbel plan -f shop.yaml --end-rollback\n  corbel plan -A",
 		Args:    cobra.MaximumNArgs(2), ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
-			if err := p.output.check(); err != nil {
-				return err
+			err := p.run(c.Context(), c.Flags(), arguments)
+			if err != nil && p.exitCode && exitOf(err) == nil && c.Context().Err() == nil {
+				err = &ExitError{Code: planview.ExitError, Err: err}
 			}
-			if p.operator != "" {
-				return p.byProgram(c.Context(), c.Flags(), arguments)
-			}
-			return p.byOperator(c.Context(), arguments)
+			return err
 		},
 	}
 	p.output = addOutputFlag(command)
@@ -74,15 +77,82 @@ func (f *frame) planCommand() *cobra.Command {
 	flags.BoolVar(&p.endRollback, "end-rollback", false, "plan the component as it is after the end of its rollback")
 	flags.BoolVar(&p.exitCode, "exit-code", false, "let the exit code say what the plan has")
 	flags.StringVar(&p.operator, "operator", "", "the program of an operator, in place of the one that runs")
-	flags.BoolVar(&p.all, "all", false, "plan all components, with --operator")
+	flags.BoolVar(&p.all, "all", false, "plan all components of the namespace; with --operator of all namespaces, unless -n names one")
+	flags.BoolVarP(&p.allNamespaces, "all-namespaces", "A", false, "plan all components of all namespaces")
 	return command
+}
+
+func (p *planFlags) run(ctx context.Context, flags *pflag.FlagSet, arguments []string) error {
+	if err := p.output.check(); err != nil {
+		return err
+	}
+	many := p.all || p.allNamespaces
+	switch {
+	case many && (len(arguments) > 0 || p.file != ""):
+		return usage("--all and -A exclude a name and -f")
+	case many && (p.delete || p.endRollback):
+		return usage("--delete and --end-rollback plan one component: name it")
+	case p.operator != "":
+		return p.byProgram(ctx, flags, arguments)
+	case many:
+		return p.ofAll(ctx)
+	}
+	return p.byOperator(ctx, arguments)
+}
+
+// plansAtATime bounds how many questions are asked at a time.
+const plansAtATime = 4
+
+// ofAll asks the operators that run about each component.
+func (p *planFlags) ofAll(ctx context.Context) error {
+	var components []inspect.Component
+	failure := p.each(ctx, &scope{allNamespaces: p.allNamespaces}, func(c inspect.Component) error {
+		components = append(components, c)
+		return nil
+	})
+	if len(components) == 0 {
+		return failure
+	}
+	rows := make([]planview.Row, len(components))
+	var running errgroup.Group
+	running.SetLimit(plansAtATime)
+	for i, c := range components {
+		running.Go(func() error {
+			rows[i].Component = c.String()
+			rows[i].Err = guard.Call(func() (err error) {
+				rows[i].View, err = p.view(ctx, c, preview.Question{})
+				return err
+			})
+			return nil
+		})
+	}
+	if _ = running.Wait(); ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text, err := planview.FormatAll(cmp.Or(p.output.format, "text"), "component", rows)
+	if err == nil {
+		_, err = io.WriteString(p.Out, text)
+	}
+	code, failed := planview.ExitNothing, false
+	for _, row := range rows {
+		code, failed = max(code, row.Code()), failed || row.Err != nil
+	}
+	switch {
+	case failure != nil || err != nil:
+		return errors.Join(failure, err)
+	case failed && p.exitCode:
+		return &ExitError{Code: planview.ExitError} // the table says why
+	case failed:
+		return &ExitError{Code: CodeTrouble}
+	case p.exitCode && code != planview.ExitNothing:
+		return &ExitError{Code: code}
+	}
+	return nil
 }
 
 // byOperator asks the operator that runs.
 func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 	switch {
-	case p.all:
-		return usage("--all needs the program of the operator: name it with --operator")
 	case p.delete && p.file != "":
 		return usage("--delete and -f exclude each other")
 	case p.delete && p.endRollback:
@@ -106,13 +176,9 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 			return err
 		}
 	}
-	answer, err := p.ask(ctx, c, preview.Question{Edited: edited, Delete: p.delete})
+	view, err := p.view(ctx, c, preview.Question{Edited: edited, Delete: p.delete})
 	if err != nil {
 		return err
-	}
-	view := planview.View{Operator: c.Reconciler, Current: c.Status.Revision, Delete: p.delete, Hidden: answer.Hidden}
-	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
-		return fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
 	if p.file != "" && edited.GetResourceVersion() != "" {
 		p.note("%s has a resourceVersion, and the question to the operator has changed that of the component: remove it from the file before you apply it", p.file)
@@ -121,6 +187,42 @@ func (p *planFlags) byOperator(ctx context.Context, arguments []string) error {
 		p.note("changes of the spec are not applied before the rollback is ended; --end-rollback shows what is done then")
 	}
 	return p.print(view)
+}
+
+// view asks the operator for the plan of a component. Of a component that is being deleted, the plan has the dependents that hold the
+// deletion back, too: the operator plans no write for them.
+func (p *planFlags) view(ctx context.Context, c inspect.Component, q preview.Question) (planview.View, error) {
+	view := planview.View{Operator: c.Reconciler, Current: c.Status.Revision, Delete: q.Delete}
+	answer, err := p.ask(ctx, c, q)
+	if err != nil {
+		return view, err
+	}
+	if err := json.Unmarshal(answer.Plan, &view.Plan); err != nil {
+		return view, fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
+	}
+	view.Hidden = answer.Hidden
+	deleted := c.Object.GetDeletionTimestamp()
+	if deleted == nil {
+		return view, nil
+	}
+	view.Delete, view.Note = true, fmt.Sprintf("It is being deleted for %s: %s", age(deleted.Time, p.now()), c.Ready().Message)
+	reader, err := p.reader()
+	if err != nil {
+		return view, err
+	}
+	dependents, err := reader.Dependents(ctx, c)
+	if inspect.IsLost(err) {
+		err = nil
+	}
+	for _, d := range dependents {
+		if d.State == inspect.StateDeleting && len(d.Object.GetFinalizers()) > 0 {
+			view.Plan.Changes = append(view.Plan.Changes, report.PlannedChange{
+				Key:        report.Key{Group: d.Item.Group, Kind: d.Item.Kind, Namespace: d.Item.Namespace, Name: d.Item.Name},
+				APIVersion: d.Object.GetAPIVersion(), Class: report.ChangeBlocked, Reason: string(report.WaitBlocked), Message: "deleted, and held by " + d.Message,
+			})
+		}
+	}
+	return view, err
 }
 
 // note prints what the plan itself does not say.
@@ -213,11 +315,14 @@ func (p *planFlags) byProgram(ctx context.Context, flags *pflag.FlagSet, argumen
 	texts := map[string]string{
 		"filename": p.file, "output": p.output.format, "namespace": *p.flags.Namespace, "kubeconfig": *p.flags.KubeConfig, "context": *p.flags.Context,
 	}
-	switches := map[string]bool{"all": p.all, "delete": p.delete, "exit-code": p.exitCode}
+	if p.allNamespaces {
+		texts["namespace"] = ""
+	}
+	switches := map[string]bool{"all": p.all || p.allNamespaces, "delete": p.delete, "exit-code": p.exitCode}
 	var unknown string
 	flags.Visit(func(flag *pflag.Flag) {
 		_, isText := texts[flag.Name]
-		if _, isSwitch := switches[flag.Name]; !isText && !isSwitch && flag.Name != "operator" {
+		if _, isSwitch := switches[flag.Name]; !isText && !isSwitch && flag.Name != "operator" && flag.Name != "all-namespaces" {
 			unknown = flag.Name
 		}
 	})

@@ -27,7 +27,7 @@ func (f *frame) rbacCommand() *cobra.Command {
 		Example: "  corbel rbac shop/corner\n  corbel rbac shop/corner --service-account shop-system/shop-operator",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
-			return answering(f.rbac(c.Context(), arguments, serviceAccount))
+			return f.rbac(c.Context(), arguments, serviceAccount)
 		},
 	}
 	command.Flags().StringVar(&serviceAccount, "service-account", "", "NAMESPACE/NAME of the service account; by default that of the only Deployment in the namespace of the operator")

@@ -48,9 +48,7 @@ Nothing is written if the component is not ready, or if an object is not as its 
 If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended. Until it
 is done, the component stays suspended, and its deletion keeps the objects.
 
-Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.
-
-The exit code is 0 if the component is a release, and 1 if not.`
+Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.`
 
 func (f *frame) releaseCommand() *cobra.Command {
 	h := &handback{frame: f}

@@ -143,7 +143,7 @@ func (b *bed) releases(t *testing.T) {
 			change(`{"spec":{"greeting":"Welcome"}}`)
 		}
 	}, "release", "shop/booth", "--to-helm")
-	if changed.code != 1 || !strings.Contains(changed.err, "Shop market/booth was changed meanwhile; run the command again when it is ready, or delete Secret market/sh.helm.release.v1.booth.v4") {
+	if changed.code != CodeTrouble || !strings.Contains(changed.err, "Shop market/booth was changed meanwhile; run the command again when it is ready, or delete Secret market/sh.helm.release.v1.booth.v4") {
 		t.Errorf("changed after its manifests were read: %s", changed.text())
 	}
 	b.untilReady("booth")
@@ -152,7 +152,7 @@ func (b *bed) releases(t *testing.T) {
 			change(`{"metadata":{"annotations":{"shop.example.com/management-policy":null}}}`)
 		}
 	}, "release", "shop/booth", "--to-helm")
-	if kept.code != 1 || !strings.Contains(kept.err, "Shop market/booth is not deleted, because it is no longer suspended, or its deletion would not keep its objects") {
+	if kept.code != CodeTrouble || !strings.Contains(kept.err, "Shop market/booth is not deleted, because it is no longer suspended, or its deletion would not keep its objects") {
 		t.Errorf("without the annotation that keeps the objects: %s", kept.text())
 	}
 	change(`{"metadata":{"annotations":{"shop.example.com/management-policy":"detach-on-delete"}}}`)

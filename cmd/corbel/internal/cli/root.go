@@ -4,8 +4,12 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +20,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,9 +37,15 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return newCommand(newFrame(streams), os.Args[0])
 }
 
+const help = `Make, run and look at operators and their components.
+
+The exit code of each command is 0 if it has done its work, or if the answer is yes; 1 if the answer is no: a component is not ready,
+there are differences, or a check has found a problem; 2 after an error; and 130 after Ctrl-C. Only "corbel plan --exit-code" has
+codes of its own.`
+
 func newCommand(f *frame, program string) *cobra.Command {
 	root := &cobra.Command{
-		Use: "corbel", Short: "Make, run and look at operators and their components",
+		Use: "corbel", Short: "Make, run and look at operators and their components", Long: help,
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	if name := strings.TrimSuffix(filepath.Base(program), ".exe"); name == plugin {
@@ -59,10 +70,8 @@ func newCommand(f *frame, program string) *cobra.Command {
 // commands are those that work with a cluster.
 func (f *frame) commands() []*cobra.Command {
 	return []*cobra.Command{
-		f.getCommand(), answers(f.whyCommand()), f.planCommand(), f.treeCommand(), answers(f.ownerCommand()), f.eventsCommand(), f.historyCommand(),
-		answers(f.diffCommand()), f.imagesCommand(),
-		answers(f.checkCommand()), answers(f.rbacCommand()), f.uiCommand(),
-		answers(f.waitCommand()), f.reconcileCommand(), f.suspendCommand(), f.resumeCommand(), f.approveCommand(), f.rolloutCommand(),
+		f.getCommand(), f.whyCommand(), f.planCommand(), f.treeCommand(), f.ownerCommand(), f.eventsCommand(), f.historyCommand(),
+		f.diffCommand(), f.imagesCommand(), f.checkCommand(), f.rbacCommand(), f.uiCommand(), f.waitCommand(), f.reconcileCommand(), f.suspendCommand(), f.resumeCommand(), f.approveCommand(), f.rolloutCommand(),
 		f.rollbackCommand(), f.deleteCommand(), f.adoptCommand(), f.releaseCommand(),
 	}
 }
@@ -126,7 +135,7 @@ func (f *frame) connect() (*connection, error) {
 	// Libraries that log say nothing that the errors do not say.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	config, err := f.flags.ToRESTConfig()
+	config, err := f.config()
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +145,17 @@ func (f *frame) connect() (*connection, error) {
 	}
 	f.connection = &connection{config: c.Config, client: c.Client, reader: c.Reader()}
 	return f.connection, nil
+}
+
+// config returns the configuration of the cluster that the flags choose. If no file of KUBECONFIG exists, kubectl's library
+// chooses localhost:8080.
+func (f *frame) config() (*rest.Config, error) {
+	files := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	missing := func(file string) bool { _, err := os.Stat(file); return errors.Is(err, fs.ErrNotExist) }
+	if *f.flags.KubeConfig == "" && *f.flags.APIServer == "" && len(files) > 0 && !slices.ContainsFunc(files, func(file string) bool { return !missing(file) }) {
+		return nil, fmt.Errorf("KUBECONFIG names %s, which does not exist: correct it, or name a file with --kubeconfig", strings.Join(files, " and "))
+	}
+	return f.flags.ToRESTConfig()
 }
 
 // reader returns what reads components.

@@ -266,6 +266,7 @@ func (f *frame) rollbackCommand() *cobra.Command {
 		},
 	}
 	command.Flags().Int64Var(&to, "to", 0, "the number of the revision; \"corbel history\" lists them")
+	_ = command.RegisterFlagCompletionFunc("to", f.completeRevisions)
 	command.Flags().BoolVar(&end, "end", false, "end the rollback: apply what the spec says")
 	s.output = addOutputFlag(command, "name")
 	wait.add(command, false)

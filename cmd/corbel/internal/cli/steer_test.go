@@ -70,6 +70,9 @@ func (b *bed) steers(t *testing.T) {
 	b.patchShop(`{"spec":{"replicas":3}}`)
 	golden(t, "wait for a change", result("wait", "shop/corner"))
 	golden(t, "diff of revisions", result("diff", "shop/corner", "--revision", "1..2"))
+	if got := runAs(t.Context(), nil, "__complete", "rollback", "shop/corner", "-n", market, "--kubeconfig", b.env.Kubeconfig(), "--to", ""); !strings.HasPrefix(got.out, "1\tReady, started ") || strings.Contains(got.out, "\n2\t") {
+		t.Errorf("rollback --to is completed to %q", got.out)
+	}
 	golden(t, "rollback", result("rollback", "shop/corner", "--wait"))
 	if got := b.shop("corner").Status; got.Revision != 3 || got.History[0].RollbackTo != 1 {
 		t.Errorf("revision %d: %v", got.Revision, got.History)
@@ -111,7 +114,7 @@ func (b *bed) steers(t *testing.T) {
 		"past until":    {"suspend", "shop/corner", "--until", "2001-01-01T00:00:00Z"},
 		"bad goal":      {"wait", "shop/corner", "--for", "happy"},
 		"bad plan":      {"plan", "-f", bad},
-		"plan all":      {"plan", "--all"},
+		"plan all":      {"plan", "--all", "shop/corner"},
 		"plan two":      {"plan", "-f", bad, "--delete"},
 		"plan two ends": {"plan", "shop/corner", "--end-rollback", "--delete"},
 		"bad operator":  {"plan", "corner", "--operator", "/does/not/exist"},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,18 +21,25 @@ import (
 // gap is between two columns, as with kubectl.
 const gap = 3
 
-// fewest is how much of the last column is shown on a narrow terminal, if any.
-const fewest = 12
+const (
+	// enough is how much of the last column is shown before optional columns are.
+	enough = 40
+	// fewest is the shortest text that a cell is cut to.
+	fewest = 5
+)
 
 // table prints rows with aligned columns. Rows may come in several batches, such as those of a watch: the columns
-// do not get narrower. On a terminal the last column is cut to its width.
+// do not get narrower. On a terminal no line is wider than it: optional columns are left out, then the end of the line is cut.
 type table struct {
 	out     io.Writer
 	width   int // 0: nothing is cut
 	colors  bool
 	header  []string
 	widths  []int
+	left    []bool // columns that are left out
 	printed bool
+	// optional are the titles of the columns that a narrow terminal does not show, the least important first.
+	optional []string
 }
 
 // cell is a text and its colour; 0 is none.
@@ -47,12 +55,13 @@ func plain(text string) cell { return cell{text: text} }
 func colored(text string, attribute color.Attribute) cell { return cell{text: text, color: attribute} }
 
 func (f *frame) table(header ...string) *table {
-	return &table{out: f.Out, width: f.width(), colors: f.colors(), header: header, widths: make([]int, len(header))}
+	return &table{out: f.Out, width: f.width(), colors: f.colors(), header: header, widths: make([]int, len(header)), left: make([]bool, len(header))}
 }
 
 // print prints rows, after the header if it is the first batch.
 func (t *table) print(rows [][]cell) error {
-	if !t.printed && len(rows) > 0 && t.header != nil {
+	first := !t.printed && len(rows) > 0 && t.header != nil
+	if first {
 		header := make([]cell, len(t.header))
 		for i, title := range t.header {
 			header[i] = plain(title)
@@ -68,6 +77,9 @@ func (t *table) print(rows [][]cell) error {
 			}
 		}
 	}
+	if first {
+		t.leaveOut()
+	}
 	var out bytes.Buffer
 	for _, row := range rows {
 		t.row(&out, row)
@@ -76,27 +88,44 @@ func (t *table) print(rows [][]cell) error {
 	return err
 }
 
+// leaveOut leaves out optional columns, until enough of the last one fits.
+func (t *table) leaveOut() {
+	for _, title := range t.optional {
+		needed, last := 0, 0
+		for i, width := range t.widths {
+			if !t.left[i] {
+				needed, last = needed+width+gap, width
+			}
+		}
+		if t.width == 0 || needed-gap-last+min(last, enough) <= t.width {
+			return
+		}
+		if i := slices.Index(t.header, title); i >= 0 {
+			t.left[i] = true
+		}
+	}
+}
+
 func (t *table) row(out *bytes.Buffer, row []cell) {
 	last := len(row) - 1
-	for last > 0 && row[last].text == "" {
+	for last > 0 && (row[last].text == "" || t.left[last]) {
 		last--
 	}
-	used := 0
+	used, before := 0, 0
 	for i := range last + 1 {
+		if t.left[i] {
+			continue
+		}
 		text := row[i].text
-		if (i == len(t.widths)-1 || row[i].whole && i == last) && t.width > 0 {
-			if text = cut(text, t.width-used); text == "" {
+		if t.width > 0 {
+			if text = cut(text, t.width-used); text == "" && row[i].text != "" {
 				break
 			}
 		}
-		if i > 0 {
-			out.WriteString(strings.Repeat(" ", gap))
-		}
+		out.WriteString(strings.Repeat(" ", used-before))
 		t.colored(out, text, row[i].color)
-		if i < last {
-			out.WriteString(strings.Repeat(" ", max(t.widths[i]-utf8.RuneCountInString(text), 0)))
-		}
-		used += max(t.widths[i], utf8.RuneCountInString(text)) + gap
+		before = used + utf8.RuneCountInString(text)
+		used = max(used+t.widths[i], before) + gap
 	}
 	trimmed := bytes.TrimRight(out.Bytes(), " ")
 	out.Truncate(len(trimmed))

@@ -166,19 +166,23 @@ func (t *tree) view(ctx context.Context, arguments []string) (treeView, error) {
 
 // dependents reads a component and its dependents. What is lost of the inventory is no error.
 func (f *frame) dependents(ctx context.Context, arguments []string) (c inspect.Component, dependents []inspect.Dependent, lost, err error) {
-	if c, err = f.component(ctx, arguments); err != nil {
-		return c, nil, nil, err
+	if c, err = f.component(ctx, arguments); err == nil {
+		dependents, lost, err = f.dependentsOf(ctx, c)
 	}
+	return c, dependents, lost, err
+}
+
+func (f *frame) dependentsOf(ctx context.Context, c inspect.Component) (dependents []inspect.Dependent, lost, err error) {
 	reader, err := f.reader()
 	if err != nil {
-		return c, nil, nil, err
+		return nil, nil, err
 	}
 	dependents, lost = reader.Dependents(ctx, c)
 	if lost != nil && !inspect.IsLost(lost) && c.Mistake == nil {
-		return c, nil, nil, lost
+		return nil, nil, lost
 	}
 	f.warn(lost)
-	return c, dependents, lost, nil
+	return dependents, lost, nil
 }
 
 // warn prints what does not end a command.

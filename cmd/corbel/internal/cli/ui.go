@@ -67,7 +67,7 @@ func (u *uiFlags) run(ctx context.Context) error {
 	}
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	config, err := u.flags.ToRESTConfig()
+	config, err := u.config()
 	if err != nil {
 		return err
 	}

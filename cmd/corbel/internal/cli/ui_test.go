@@ -109,7 +109,7 @@ func fetch(t *testing.T, url, token string) (int, string) {
 
 func TestThePageIsServedOnThisMachineOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0", "::", "192.0.2.1", "localhost", ""} {
-		if got := runAs(t.Context(), nil, "ui", "--address", address); got.code != CodeNo || !strings.Contains(got.err, "is no address of the loopback interface") {
+		if got := runAs(t.Context(), nil, "ui", "--address", address); got.code != CodeTrouble || !strings.Contains(got.err, "is no address of the loopback interface") {
 			t.Errorf("%q: %+v", address, got)
 		}
 	}

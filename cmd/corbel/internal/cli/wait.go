@@ -39,7 +39,7 @@ func (f *frame) waitCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "wait " + componentUse, Short: "Wait until a component is ready, or gone",
 		Long: "Wait until a component is ready in its current generation, or gone. Progress goes to the standard error. " +
-			"The exit code is 0 if it is so, 1 if it is not so in time or cannot become so before something is changed, and 2 after an error.",
+			"The exit code is 1 if it is not so in time, or cannot become so before something is changed.",
 		Example: "  corbel wait shop/corner --timeout 10m\n  corbel wait shop/corner --for gone",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
@@ -49,17 +49,17 @@ func (f *frame) waitCommand() *cobra.Command {
 				goal.reached = isReady
 			case "gone":
 			default:
-				return answering(usage("--for %q is unknown; choose ready or gone", what))
+				return usage("--for %q is unknown; choose ready or gone", what)
 			}
 			component, err := f.component(c.Context(), arguments)
 			if goal.reached == nil && apierrors.IsNotFound(err) {
 				return nil
 			}
 			if err != nil {
-				return answering(err)
+				return err
 			}
 			if err := f.waitFor(c.Context(), component, wait.timeout, goal); err != nil {
-				return answering(err)
+				return err
 			}
 			_, err = fmt.Fprintf(f.Out, "%s is %s\n", component.ResourceName(), what)
 			return err

@@ -55,9 +55,9 @@ func (f *frame) whyCommand() *cobra.Command {
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
 			if err := o.check(); err != nil {
-				return answering(err)
+				return err
 			}
-			return answering(f.why(c.Context(), arguments, allNamespaces, o))
+			return f.why(c.Context(), arguments, allNamespaces, o)
 		},
 	}
 	o = addOutputFlag(command)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command/remote"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 )
@@ -41,8 +42,7 @@ With --update, take a newer source or a newer version of Corbel over into a proj
 changed are replaced or removed, and what both sides have changed is merged as git does. Files that the author has
 removed stay removed.
 
-The exit code is 0 if all is done, and 1 after an error, or if an update has conflicts: the files with conflicts are
-named, and have the marks of git in them.`
+The exit code is 1 if an update has conflicts: the files with conflicts are named, and have the marks of git in them.`
 
 // initCommand returns the command that makes a project.
 func initCommand() *cobra.Command {
@@ -190,7 +190,7 @@ func tellUpdate(out io.Writer, report scaffold.Report) error {
 	switch {
 	case len(report.Conflicts) > 0:
 		fmt.Fprintln(out, "next: resolve the conflicts, then make generate golden test")
-		return errors.New("the update has conflicts")
+		return &cli.ExitError{Code: cli.CodeNo, Err: errors.New("the update has conflicts")}
 	case len(report.Files) == 0:
 		fmt.Fprintln(out, "nothing has changed")
 	default:

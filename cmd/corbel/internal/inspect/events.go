@@ -31,8 +31,16 @@ type ObjectEvent struct {
 // Events returns the events about a component, its dependents and the pods of its workloads, the oldest first. What
 // cannot be read is in the error; the rest comes with it.
 func (r *Reader) Events(ctx context.Context, c Component, dependents []Dependent) ([]ObjectEvent, error) {
-	about := map[types.UID]bool{c.Object.GetUID(): true}
-	namespaces := map[string]bool{eventNamespace(c.Object.GetNamespace()): true}
+	return r.EventsOf(ctx, []Component{c}, dependents)
+}
+
+// EventsOf is Events for several components, and reads each namespace once.
+func (r *Reader) EventsOf(ctx context.Context, components []Component, dependents []Dependent) ([]ObjectEvent, error) {
+	about, namespaces := map[types.UID]bool{}, map[string]bool{}
+	for _, c := range components {
+		about[c.Object.GetUID()] = true
+		namespaces[eventNamespace(c.Object.GetNamespace())] = true
+	}
 	for _, d := range dependents {
 		if d.Object != nil {
 			about[d.Object.GetUID()] = true
