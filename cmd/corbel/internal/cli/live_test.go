@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -96,6 +97,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	}
 	t.Run("owner of a pod", b.ownerOfAPod)
 	t.Run("events", b.eventsOfAll)
+	t.Run("collect", b.collects)
 	t.Run("completion", b.completes)
 	t.Run("drift", b.showsDrift)
 	t.Run("rights", b.explainsRights)
@@ -131,6 +133,18 @@ func (b *bed) eventsOfAll(t *testing.T) {
 	if err := json.Unmarshal([]byte(b.run("events", "corner", "-o", "json").out), &list); err != nil || len(list.Items) == 0 || list.Kind != "EventList" {
 		t.Errorf("%v: %v", err, list)
 	}
+}
+
+func (b *bed) collects(t *testing.T) {
+	b = b.in(t)
+	file := filepath.Join(t.TempDir(), "case.tar.gz")
+	if got := b.run("collect", "shop/corner", "--filename", file); got.code != 0 || got.err != "" {
+		t.Fatal(got)
+	}
+	files := unpack(t, file)
+	check.Contains(t, files["versions.txt"], "gitVersion")
+	check.Contains(t, files["001-Shop-corner/tree.yaml"], "corner-web")
+	check.Contains(t, files["LEFT-OUT.txt"], "log and metrics of the operator with the Lease")
 }
 
 func (b *bed) completes(t *testing.T) {

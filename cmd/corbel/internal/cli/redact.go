@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/corbel-run/corbel/internal/confidential"
+)
+
+const (
+	// shortest is the shortest value of a Secret that is replaced outside of Secrets. Shorter ones stand in nearly every text.
+	shortest = 4
+	// longest is the longest such value. Longer ones are archives, such as the records of Helm, which nothing repeats.
+	longest = 16 << 10
+	// shortestLine is the shortest line of a value that is replaced without the rest of the value, such as a line of a key.
+	shortestLine = 16
+	// confidentialName is how names of confidential values end.
+	confidentialName = `(?i)(?:pass(?:word|wd|phrase)|token|api[_-]?key|client[_-]?secret|private[_-]?key|credentials?)`
+)
+
+var (
+	nameEnd = regexp.MustCompile(confidentialName + `$`)
+	// namedValue is a confidential value in a text, with its name before it.
+	namedValue = regexp.MustCompile(`(` + confidentialName + `\\?["']?[ \t]*[=:][ \t]*)("[^"]*"|'[^']*'|\\"[^"]*"|[^\s"',;&]+)`)
+	// variableName is in the name of an environment variable with a confidential value.
+	variableName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth`)
+)
+
+// redactor replaces confidential values in texts and objects.
+type redactor struct{ values *strings.Replacer }
+
+// newRedactor returns a redactor for values of Secrets, in the forms in which objects and logs repeat them.
+func newRedactor(values [][]byte) redactor {
+	var forms []string
+	for _, value := range values {
+		if len(value) <= longest {
+			forms = append(forms, formsOf(string(value))...)
+		}
+	}
+	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // a value may be a part of another one
+	var pairs []string
+	for _, form := range slices.Compact(forms) {
+		if len(form) >= shortest && form != "true" && form != "false" && form != "null" {
+			pairs = append(pairs, form, confidential.Placeholder)
+		}
+	}
+	return redactor{strings.NewReplacer(pairs...)}
+}
+
+func formsOf(value string) []string {
+	trimmed := strings.TrimSpace(value)
+	inJSON, _ := json.Marshal(trimmed) // a text has a JSON
+	inLog := strconv.Quote(trimmed)
+	forms := []string{value, trimmed, string(inJSON[1 : len(inJSON)-1]), inLog[1 : len(inLog)-1], url.QueryEscape(trimmed), url.PathEscape(trimmed)}
+	for _, plain := range []string{value, trimmed} {
+		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
+	}
+	for line := range strings.Lines(trimmed) {
+		if line = strings.TrimSpace(line); len(line) >= shortestLine && !strings.ContainsAny(line, " \t") {
+			forms = append(forms, line)
+		}
+	}
+	if address, err := url.Parse(trimmed); err == nil && address.User != nil {
+		password, _ := address.User.Password()
+		forms = append(forms, password)
+	}
+	for _, match := range namedValue.FindAllStringSubmatch(value, -1) {
+		forms = append(forms, strings.Trim(match[2], `\"'`))
+	}
+	return forms
+}
+
+// text replaces values of Secrets, texts that look like credentials, and values with a confidential name before them.
+func (r redactor) text(text string) string {
+	return namedValue.ReplaceAllString(confidential.Filter(r.values.Replace(text)), "${1}"+confidential.Placeholder)
+}
+
+// object replaces what is confidential in a value of JSON.
+func (r redactor) object(value any) any {
+	switch v := value.(type) {
+	case string:
+		return r.text(v)
+	case []any:
+		flag := ""
+		for i, element := range v {
+			v[i] = r.object(element)
+			if strings.HasPrefix(flag, "-") && nameEnd.MatchString(flag) {
+				v[i] = confidential.Placeholder
+			}
+			flag, _ = element.(string)
+		}
+	case map[string]any:
+		name, _ := v["name"].(string)
+		for _, key := range slices.Collect(maps.Keys(v)) {
+			field := v[key]
+			_, isText := field.(string)
+			if key == "binaryData" || key == corev1.LastAppliedConfigAnnotation || isText && (nameEnd.MatchString(key) || key == "value" && variableName.MatchString(name)) {
+				field = confidential.Placeholder
+			}
+			delete(v, key) // put back under another key, or the same
+			v[r.values.Replace(key)] = r.object(field)
+		}
+	}
+	return value
+}
