@@ -62,7 +62,7 @@ func initCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.chart, "from-chart", "", "a Helm chart: a folder, a packed chart (*.tgz), oci://REGISTRY/PATH[:VERSION][@DIGEST], by default the newest release, or https://…")
-	flags.StringVar(&f.kustomize, "from-kustomize", "", "a folder with a kustomization")
+	flags.StringVar(&f.kustomize, "from-kustomize", "", "a folder with a kustomization; the files that it refers to are copied, from its git repository, or without one from the current folder")
 	flags.StringVar(&f.yaml, "from-yaml", "", "a folder with manifests, which may be Go templates")
 	flags.BoolVar(&f.goCode, "go", false, "a generator in Go")
 	flags.StringVar(&f.options.Kind, "kind", "", "the kind of the component, such as Shop")

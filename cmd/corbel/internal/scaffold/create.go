@@ -47,7 +47,7 @@ func Create(ctx context.Context, o Options, source Source, corbel Corbel, target
 		return Report{}, fmt.Errorf("the folder of the project cannot be made: %w", err)
 	}
 	defer os.RemoveAll(stage)
-	samples, err := source.copyTo(stage)
+	samples, err := source.copyTo(stage, &o)
 	if err != nil {
 		return Report{}, err
 	}

@@ -242,7 +242,7 @@ func (l *learned) kinds(ctx context.Context, o Options, source fs.FS, samples []
 		}
 		return kinds, nil
 	case FormKustomize:
-		generator, err := kustomize.New(source, "kustomization", kustomize.Options{})
+		generator, err := kustomize.New(source, o.SourceFolder(), kustomize.Options{})
 		if err != nil {
 			return nil, err
 		}

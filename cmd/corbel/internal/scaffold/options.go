@@ -45,6 +45,9 @@ type Options struct {
 	Digest string `json:"digest,omitempty"`
 	// Form is the form of the source.
 	Form Form `json:"form"`
+	// Overlay is the folder of the kustomization that is built, below the folder that holds all files that it refers to. It is empty
+	// if the two are the same folder.
+	Overlay string `json:"overlay,omitempty"`
 }
 
 // SpecMode says which values of a chart are typed fields of the spec.
@@ -144,6 +147,9 @@ func (o Options) Plural() string {
 	}
 	return singular + "s"
 }
+
+// SourceFolder returns the folder of the project that is rendered; empty for a generator in Go.
+func (o Options) SourceFolder() string { return path.Join(folders[o.Form], o.Overlay) }
 
 // Receiver returns the name of the receiver of the methods of the component.
 func (o Options) Receiver() string { return string(unicode.ToLower(rune(o.Kind[0]))) }

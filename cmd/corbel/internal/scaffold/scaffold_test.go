@@ -95,7 +95,7 @@ func TestSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage := t.TempDir()
-			_, err := Source{Form: test.form, Path: test.origin}.copyTo(stage)
+			_, err := Source{Form: test.form, Path: test.origin}.copyTo(stage, &Options{})
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %q", err, test.want)

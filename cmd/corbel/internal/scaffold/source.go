@@ -38,8 +38,9 @@ const (
 	maxSourceBytes = 200 << 20
 )
 
-// copyTo copies the source into the folder of a project, and returns the sample values of a chart.
-func (s Source) copyTo(stage string) ([]sample, error) {
+// copyTo copies the source into the folder of a project, and returns the sample values of a chart. It records in the options which
+// folder of a kustomization is built.
+func (s Source) copyTo(stage string, o *Options) ([]sample, error) {
 	form, origin := s.Form, s.Path
 	if form == FormGo {
 		return nil, nil
@@ -50,6 +51,9 @@ func (s Source) copyTo(stage string) ([]sample, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file or folder %s", origin)
 	case err != nil:
+		return nil, err
+	case info.IsDir() && form == FormKustomize:
+		o.Overlay, err = copyKustomization(origin, target)
 		return nil, err
 	case info.IsDir():
 		if err := copyFolder(form, origin, target); err != nil {
@@ -102,7 +106,7 @@ func samplesOf(chart string) (samples []sample, err error) {
 
 // checkSource returns an error if a folder does not hold what it should.
 func checkSource(form Form, origin, target string) error {
-	need := map[Form][]string{FormChart: {"Chart.yaml"}, FormKustomize: {"kustomization.yaml", "kustomization.yml", "Kustomization"}}[form]
+	need := map[Form][]string{FormChart: {"Chart.yaml"}, FormKustomize: kustomizationFiles}[form]
 	for _, name := range need {
 		if _, err := os.Stat(filepath.Join(target, name)); err == nil {
 			return nil

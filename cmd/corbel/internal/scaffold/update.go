@@ -166,7 +166,7 @@ func (p *project) next(ctx context.Context, o *Options, source Source, corbel Co
 	switch {
 	case err != nil:
 	case source.Path != "":
-		samples, err = source.copyTo(stage)
+		samples, err = source.copyTo(stage, o)
 	default:
 		if err = writeSource(*o, p.base, stage); err == nil && o.Form == FormChart {
 			samples, err = samplesOf(filepath.Join(stage, folders[FormChart]))
