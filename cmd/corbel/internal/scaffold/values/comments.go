@@ -71,7 +71,7 @@ func (c *comments) markTexts(node *yaml.Node, indent int) {
 		// Lines count from one, so that this is the line after the header of the text.
 		for i := node.Line; i < len(c.lines); i++ {
 			line := c.lines[i]
-			if strings.TrimSpace(line) != "" && len(line)-len(strings.TrimLeft(line, " ")) <= indent {
+			if strings.TrimSpace(line) != "" && indentOf(line) <= indent {
 				break
 			}
 			c.texts[i] = true
@@ -89,8 +89,7 @@ func (c *comments) markTexts(node *yaml.Node, indent int) {
 // at returns what the comments say about the value with a path: those that name it, those directly
 // above its key, and the one at the end of its line.
 func (c *comments) at(path string, key *yaml.Node, values []*yaml.Node) found {
-	block := c.above(key.Line - 1)
-	f := parseBlock(block)
+	f := parseBlock(c.above(key))
 	for _, comment := range c.beside(key, values) {
 		if rest, ok := strings.CutPrefix(comment, "@schema "); ok {
 			f.addLine(rest)
@@ -100,18 +99,41 @@ func (c *comments) at(path string, key *yaml.Node, values []*yaml.Node) found {
 	return f
 }
 
-// above returns the comment lines directly above a line, without their marks.
-func (c *comments) above(line int) []string {
+// above returns the comment lines directly above a key, without their marks. A line that is indented deeper than the key belongs
+// to the value before it.
+func (c *comments) above(key *yaml.Node) []string {
 	var block []string
-	for i := line - 1; i >= 0 && i < len(c.lines) && !c.texts[i]; i-- {
+	for i := key.Line - 2; i >= 0 && i < len(c.lines) && !c.texts[i]; i-- {
 		comment, ok := uncomment(c.lines[i])
-		if !ok {
+		if !ok || indentOf(c.lines[i]) >= key.Column {
 			break
 		}
 		block = append(block, comment)
 	}
 	slices.Reverse(block)
-	return block
+	return withoutBoilerplate(block)
+}
+
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// withoutBoilerplate leaves out the comment that helm create writes below the value resources, with the YAML that is commented out in
+// it: it documents neither that value nor the next one.
+func withoutBoilerplate(block []string) []string {
+	start := slices.IndexFunc(block, func(line string) bool {
+		return strings.Contains(line, "We usually recommend not to specify default resources")
+	})
+	if start < 0 {
+		return block
+	}
+	isExample := func(line string) bool { return commentedOut.MatchString(strings.TrimSpace(line)) }
+	rest := block[start:]
+	for len(rest) > 0 && !isExample(rest[0]) {
+		rest = rest[1:]
+	}
+	for len(rest) > 0 && isExample(rest[0]) {
+		rest = rest[1:]
+	}
+	return rest
 }
 
 // beside returns the comments at the end of the line of a key.

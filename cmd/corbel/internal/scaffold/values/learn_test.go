@@ -85,6 +85,9 @@ func runLessons(t *testing.T, lessons []lesson) {
 	}
 }
 
+// boilerplate begins as the comment that helm create writes below the value resources.
+const boilerplate = "# We usually recommend not to specify default resources and to leave this\n# to the user. Remove the braces after 'resources:'.\n"
+
 func TestLearnFromValues(t *testing.T) {
 	runLessons(t, []lesson{
 		{name: "nothing"},
@@ -104,6 +107,14 @@ func TestLearnFromValues(t *testing.T) {
 			want: []string{"a String Value default=text\n# no comment\n", "b Integer Value default=1", "c List Value default=[# none\n]", "c[] String Value", "d Integer Value default=2"}},
 		{name: "YAML that is commented out is no doc", values: "# The doc.\n# key: value\n# - item\na: 1\n# key:\n#   b: 1\n\n# - x\nb: 1",
 			want: []string{`a Integer Value default=1 "The doc."`, "b Integer Value default=1"}},
+		{name: "a comment that is indented deeper is of the value above", values: "a:\n  b: 1\n  # Of c.\n  c: {}\n    # limits: 1\n    # Of b.\n  d: 1\n  # Of b.\ne: 1\n# Of f.\nf:\n# Of g.\n  g: 1",
+			want: []string{
+				"a Object Value", "a.b Integer Value default=1", `a.c Any None default=map[] "Of c."`, "a.d Integer Value default=1", "e Integer Value default=1",
+				`f Object Value "Of f."`, `f.g Integer Value default=1 "Of g."`,
+			},
+			notes: []string{"a.c accepts any value"}},
+		{name: "the boilerplate of helm create documents no value", values: boilerplate + "resources: {}\n" + boilerplate + "# limits:\n#   cpu: 100m\naffinity: {}\n" + boilerplate + "# - a\n# Of a.\n# b: 1\na: 1",
+			want: []string{"resources Core corev1.ResourceRequirements Name default=map[]", "affinity Core corev1.Affinity Name default=map[]", `a Integer Value default=1 "Of a."`}},
 		{name: "lists", values: "a: [x, w]\nb: [1, 2.5]\nc: [1, x]\nd: [1, true]\ne: [null]\nf: [[1], [2]]",
 			want: []string{
 				"a List Value default=[x w]", "a[] String Value", "b List Value default=[1 2.5]", "b[] Number Value",
