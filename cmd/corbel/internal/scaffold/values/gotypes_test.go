@@ -19,6 +19,15 @@ func goField(t *testing.T, field *Field) string {
 	return strings.ReplaceAll(body, "\t", "")
 }
 
+func TestKeysBecomeIdentifiers(t *testing.T) {
+	for key, want := range map[string]string{
+		"tls": "TLS", "baseUrl": "BaseURL", "externalIPs": "ExternalIPs", "pod-ids": "PodIDs", "httpsPort": "HTTPSPort", "caBundle": "CABundle", "https": "HTTPS", "os": "Os", "capacity": "Capacity",
+		"replicaCount": "ReplicaCount", "9to5": "X9to5",
+	} {
+		check.SameNamed(t, key, want, goName(key))
+	}
+}
+
 func TestMarkers(t *testing.T) {
 	length := int64(2)
 	limit := 0.5

@@ -4,6 +4,7 @@
 package values
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -37,13 +38,26 @@ func wordsOf(key string) []string {
 	return words
 }
 
+// initialisms are the words that Go identifiers have in capitals, by the conventions of Go and of the API of Kubernetes.
+var initialisms = strings.Fields("ACL API ASCII CA CIDR CPU CRD CSS DB DNS EOF GID GUID HTML HTTP HTTPS ID IP JSON JWT OIDC PVC QPS RAM RBAC RPC SLA SMTP SQL " +
+	"SSH SSL TCP TLS TTL UDP UI UID URI URL UTF8 UUID VM XML XMPP XSRF XSS YAML")
+
 // goName returns an exported Go identifier for a key.
 func goName(key string) string {
 	var name strings.Builder
 	for _, word := range wordsOf(key) {
 		runes := []rune(word)
 		runes[0] = unicode.ToUpper(runes[0])
-		name.WriteString(string(runes))
+		upper := strings.ToUpper(word)
+		singular, isPlural := strings.CutSuffix(upper, "S")
+		switch {
+		case slices.Contains(initialisms, upper):
+			name.WriteString(upper)
+		case isPlural && slices.Contains(initialisms, singular):
+			name.WriteString(singular + "s")
+		default:
+			name.WriteString(string(runes))
+		}
 	}
 	// A name that begins with a digit, or in a script without capitals, is not exported.
 	if first := []rune(name.String()); len(first) == 0 || !unicode.IsUpper(first[0]) {

@@ -157,7 +157,7 @@ type ShopValuesIngress struct {
 	Hosts []ShopValuesIngressHosts `json:"hosts,omitzero"`
 
 	// +optional
-	Tls []networkingv1.IngressTLS `json:"tls,omitzero"`
+	TLS []networkingv1.IngressTLS `json:"tls,omitzero"`
 }
 
 // ShopValuesIngressHosts has the values below ingress.hosts.

@@ -75,7 +75,7 @@ type StoreValues struct {
 type StoreValuesBackends struct {
 	// +optional
 	// +kubebuilder:validation:Pattern="^https?://[\"`]?"
-	Url *string `json:"url,omitempty"`
+	URL *string `json:"url,omitempty"`
 
 	// +optional
 	Weight *int64 `json:"weight,omitempty"`
