@@ -119,10 +119,9 @@ func TestConflictsOfAnUpdateAreAnError(t *testing.T) {
 
 func TestANewProjectNamesTheFilesOfItsAuthor(t *testing.T) {
 	out := &bytes.Buffer{}
-	tellProject(out, "made/shop", scaffold.Report{Files: []string{"a", "b"}, Notes: []string{"look"}})
-	if want := "note: look\nmade/shop has these files, besides its source and what is generated: a, b\nnext: cd made/shop && make run\n"; out.String() != want {
-		t.Errorf("got %q, want %q", out, want)
-	}
+	tellProject(out, "made/shop", scaffold.Report{Files: []string{"a", "api/v1/shop.go", "deploy/values.yaml", "go.mod"}, Notes: []string{"look"}})
+	check.Equal(t, "note: look\nmade/shop has these files, besides its source and what is generated:\n"+
+		"  .                    a, go.mod\n  api/v1               shop.go\n  deploy               values.yaml\nnext: cd made/shop && make run\n", out.String())
 }
 
 func TestTheReleaseIsTheVersionOfTheLibrary(t *testing.T) {

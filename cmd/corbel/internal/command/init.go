@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,7 +172,14 @@ func tellProject(out io.Writer, folder string, report scaffold.Report) {
 	for _, note := range report.Notes {
 		fmt.Fprintln(out, "note:", note)
 	}
-	fmt.Fprintf(out, "%s has these files, besides its source and what is generated: %s\n", folder, strings.Join(report.Files, ", "))
+	fmt.Fprintf(out, "%s has these files, besides its source and what is generated:\n", folder)
+	byFolder := map[string][]string{}
+	for _, name := range report.Files {
+		byFolder[path.Dir(name)] = append(byFolder[path.Dir(name)], path.Base(name))
+	}
+	for _, in := range slices.Sorted(maps.Keys(byFolder)) {
+		fmt.Fprintf(out, "  %-20s %s\n", in, strings.Join(byFolder[in], ", "))
+	}
 	fmt.Fprintf(out, "next: cd %s && make run\n", filepath.Clean(folder))
 }
 

@@ -118,9 +118,13 @@ func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	var untyped []string
 	if o.Spec == SpecCurated && len(o.Fields) == 0 {
 		if o.Fields = values.Curated(root, chartName(source)); len(o.Fields) == 0 {
 			o.Spec = SpecValues
+			if len(root.Fields) > 0 {
+				untyped = []string{"the chart has none of the values that are typed by default, so the spec has only the field values: name values by --field, or type all by --spec full"}
+			}
 		}
 	}
 	switch {
@@ -130,7 +134,7 @@ func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 		}
 		notes = nil
 	case o.Spec == SpecValues:
-		return &values.Field{Type: values.Object}, nil, nil
+		return &values.Field{Type: values.Object}, untyped, nil
 	}
 	root.Fields = slices.DeleteFunc(root.Fields, func(f *values.Field) bool {
 		taken := slices.Contains(reserved, f.Key)

@@ -53,6 +53,10 @@ func writeRecord(o Options, folder string, files map[string][]byte) error {
 		return err
 	}
 	head := "# What this project was made of; corbel init --update reads it.\n"
+	if o.Form == FormChart {
+		head += "# fields: the values of the chart that are fields of the spec. A path is the keys of a value with dots between them, such as image.tag; that of an\n" +
+			"# object types all values below it. spec: full types all values, and values none, unless there are fields.\n"
+	}
 	return replaceFile(filepath.Join(folder, recordFile), append([]byte(head), text...))
 }
 

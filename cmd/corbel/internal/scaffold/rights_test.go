@@ -78,6 +78,11 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 			c.Name, c.Kind, c.Group, c.Form, c.Folder = "shop-operator", "Shop", "shop.example.com", FormChart, "chart"
 			check.NoError(t, c.validate())
 			files := check.Must(c.files())(t)
+			for file, text := range files {
+				if strings.Contains(string(text), "\n\n\n") || strings.HasPrefix(string(text), "\n") {
+					t.Errorf("%s has an empty line too many:\n%s", file, text)
+				}
+			}
 			for file, parts := range test.has {
 				t.Run(file, func(t *testing.T) { check.Contains(t, string(files[file]), parts...) })
 			}

@@ -189,9 +189,11 @@ func TestKindsThatOnlyValuesHoldGetNoRights(t *testing.T) {
 		}
 	})
 	t.Run("of the default values", func(t *testing.T) {
-		if project, report := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/extra.yaml", extra, "values.yaml", values); len(report.Notes) > 0 || !grants(project) {
+		project, report := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/extra.yaml", extra, "values.yaml", values)
+		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "the spec has only the field values: name values by --field") || !grants(project) {
 			t.Errorf("the role grants them: %t; notes %q", grants(project), report.Notes)
 		}
+		check.Contains(t, read(t, project, recordFile), "# fields: the values of the chart that are fields of the spec.", "\nspec: values\n")
 	})
 	t.Run("of a sample, where a template computes a kind", func(t *testing.T) {
 		computed := "apiVersion: v1\nkind: {{ printf \"%s\" .Values.kind }}\nmetadata: {name: b}\n"
