@@ -52,7 +52,7 @@ func scaffoldedChart(t testing.TB, c *cluster) {
 	replace(filepath.Join(project, "samples", "sample.yaml"), "(?m)^metadata:$", "metadata:\n  namespace: "+namespace.Name)
 	output := run(project, corbel, "dev", "--once", "--kubeconfig", check.Must(filepath.Abs(c.kubeconfig))(t))
 	name := "Sample " + namespace.Name + "/sample: "
-	check.Contains(t, output, name+"Ready", "\n  Deployment "+namespace.Name+"/sample-web\n", name+"is gone")
+	check.Contains(t, output, name+"Ready", "─ Deployment", "sample-web", name+"is gone")
 	deployments := &appsv1.DeploymentList{}
 	check.NoError(t, c.client.List(ctx, deployments, client.InNamespace(namespace.Name)))
 	check.SameNamed(t, "Deployments that are left", 0, len(deployments.Items))

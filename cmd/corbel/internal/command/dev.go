@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/test/env"
@@ -55,7 +58,9 @@ type dev struct {
 	// adopt lets a process end with this one; nil on a cluster that is not ours.
 	adopt   func(*exec.Cmd)
 	private string // folder of the kubeconfig of the operator
-	out     io.Writer
+	// kubeconfig is the file that config was read from.
+	kubeconfig string
+	out        io.Writer
 
 	installed deploy.Operator
 	program   *program
@@ -64,7 +69,8 @@ type dev struct {
 }
 
 func (f devFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
-	d := &dev{out: out, told: map[string]string{}}
+	d := &dev{kubeconfig: f.kubeconfig, out: out, told: map[string]string{}}
+	d.samples.applied = map[string]*unstructured.Unstructured{}
 	if d.folder, err = os.Getwd(); err != nil {
 		return err
 	}
@@ -81,8 +87,8 @@ func (f devFlags) run(ctx context.Context, out, progress io.Writer) (err error) 
 		var environment *env.Environment
 		if environment, err = startEnvironment(ctx, progress); err == nil {
 			defer func() { err = errors.Join(err, environment.Stop()) }()
-			d.config, d.adopt = environment.Config(), environment.Adopt
-			fmt.Fprintf(out, "the control plane runs; export KUBECONFIG=%s\n", environment.Kubeconfig())
+			d.config, d.adopt, d.kubeconfig = environment.Config(), environment.Adopt, environment.Kubeconfig()
+			fmt.Fprintf(out, "the control plane runs; export KUBECONFIG=%s\n", d.kubeconfig)
 		}
 	}
 	if err != nil {
@@ -124,7 +130,7 @@ func (d *dev) loop(ctx context.Context, once bool) error {
 		}
 		ready := false
 		if err == nil && d.program != nil {
-			ready, err = d.samples.look(ctx, d.client, d.tell)
+			ready, err = d.samples.look(ctx, d.client, d.tell, d.show)
 		}
 		switch {
 		case err != nil && once:
@@ -150,11 +156,22 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// tell prints what is new about something.
-func (d *dev) tell(about, text string) {
-	if d.told[about] != text {
+// tell prints what is new about something, and reports whether it is.
+func (d *dev) tell(about, text string) (isNew bool) {
+	if isNew = d.told[about] != text; isNew {
 		d.told[about] = text
 		fmt.Fprintf(d.out, "%s: %s\n", about, sentence.Printable(text))
+	}
+	return isNew
+}
+
+// show prints the tree of a component, as corbel tree does.
+func (d *dev) show(ctx context.Context, component *unstructured.Unstructured) {
+	tree := cli.NewCommand(genericiooptions.IOStreams{Out: d.out, ErrOut: d.out})
+	kind := component.GroupVersionKind()
+	tree.SetArgs([]string{"tree", kind.Kind + "." + kind.Group, component.GetName(), "--namespace", component.GetNamespace(), "--kubeconfig", d.kubeconfig})
+	if err := tree.ExecuteContext(ctx); err != nil && ctx.Err() == nil {
+		d.tell("error", err.Error())
 	}
 }
 
@@ -180,9 +197,11 @@ func (d *dev) restart(ctx context.Context) (err error) {
 	if err := d.installed.Apply(ctx, d.client); err != nil {
 		return err
 	}
-	if d.samples, err = readSamples(d.folder, d.installed); err != nil {
+	next, err := readSamples(d.folder, d.installed, d.samples.applied)
+	if err != nil {
 		return err
 	}
+	d.samples = next
 	kubeconfig := filepath.Join(d.private, "kubeconfig")
 	if err := writeKubeconfig(ctx, kubeconfig, d.config, d.client, d.installed); err != nil {
 		return err

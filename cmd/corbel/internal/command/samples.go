@@ -11,25 +11,25 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// samples are the components of a project, with what is still to be applied.
+// samples are the components of a project, with what is still to be applied, and what was applied, by title.
 type samples struct {
-	all     []*unstructured.Unstructured
-	pending []*unstructured.Unstructured
+	all, pending []*unstructured.Unstructured
+	applied      map[string]*unstructured.Unstructured
 }
 
 // readSamples reads the folder samples. Those without a namespace get the only one that the operator watches,
-// or default.
-func readSamples(folder string, installed deploy.Operator) (samples, error) {
+// or default. Applied are those that were applied before.
+func readSamples(folder string, installed deploy.Operator, applied map[string]*unstructured.Unstructured) (samples, error) {
 	namespace := "default"
 	if slices.ContainsFunc(installed.Args, func(arg string) bool { return strings.HasPrefix(arg, "--watch-namespace") }) {
 		namespace = installed.Namespace
@@ -38,7 +38,7 @@ func readSamples(folder string, installed deploy.Operator) (samples, error) {
 	if err != nil {
 		return samples{}, err
 	}
-	var s samples
+	s := samples{applied: applied}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -64,13 +64,12 @@ func titleOf(object *unstructured.Unstructured) string {
 	return object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
 }
 
-// look applies what is not applied yet, tells the state of each sample, and reports whether all of them are ready.
-// A definition that was changed just now may not be served yet, so an error may pass.
-func (s *samples) look(ctx context.Context, c client.Client, tell func(about, text string)) (ready bool, err error) {
+// look applies what is not applied yet, tells the state of each sample, shows those that have become ready, and reports whether
+// all of them are. A definition that was changed just now may not be served yet, so an error may pass.
+func (s *samples) look(ctx context.Context, c client.Client, tell func(about, text string) (isNew bool), show func(context.Context, *unstructured.Unstructured)) (ready bool, err error) {
 	for len(s.pending) > 0 {
-		sample := s.pending[0]
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample.DeepCopy()), client.FieldOwner("corbel"), client.ForceOwnership); err != nil {
-			return false, fmt.Errorf("apply %s: %w", titleOf(sample), err)
+		if err := s.apply(ctx, c, s.pending[0]); err != nil {
+			return false, err
 		}
 		s.pending = s.pending[1:]
 	}
@@ -84,14 +83,34 @@ func (s *samples) look(ctx context.Context, c client.Client, tell func(about, te
 			continue
 		}
 		now := stateOf(live)
-		tell(titleOf(sample), now.String())
+		if isNew := tell(titleOf(sample), now.String()); isNew && now.ready {
+			show(ctx, live)
+		}
 		ready = ready && now.ready
 	}
 	return ready, nil
 }
 
+// apply applies a sample. One whose file has not changed since it was applied is left alone: a user may have changed it in the
+// cluster.
+func (s *samples) apply(ctx context.Context, c client.Client, sample *unstructured.Unstructured) error {
+	title := titleOf(sample)
+	if equality.Semantic.DeepEqual(sample, s.applied[title]) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(sample), sample.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read %s: %w", title, err)
+		} else if err == nil {
+			return nil
+		}
+	}
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample.DeepCopy()), client.FieldOwner("corbel"), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply %s: %w", title, err)
+	}
+	s.applied[title] = sample
+	return nil
+}
+
 // remove deletes the samples, and reports whether they are gone.
-func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, text string)) (gone bool, err error) {
+func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, text string) (isNew bool)) (gone bool, err error) {
 	gone = true
 	for _, sample := range s.all {
 		live := sample.DeepCopy()
@@ -118,7 +137,6 @@ func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, 
 type state struct {
 	ready                     bool
 	reason, progress, message string
-	objects                   []string
 }
 
 // stateOf reads the status of a component.
@@ -129,32 +147,16 @@ func stateOf(live *unstructured.Unstructured) state {
 		return state{reason: "Unknown", message: "the status cannot be read: " + err.Error()}
 	}
 	_, reason, message := status.GetState()
-	s := state{
+	return state{
 		ready:  status.IsReady() && status.ObservedGeneration == live.GetGeneration(),
 		reason: reason, message: message, progress: status.Progress,
 	}
-	for _, item := range status.Inventory.Items {
-		s.objects = append(s.objects, nameOf(item))
-	}
-	slices.Sort(s.objects)
-	return s
 }
 
-func nameOf(item v1alpha1.InventoryItem) string {
-	if item.Namespace == "" {
-		return item.Kind + " " + item.Name
-	}
-	return item.Kind + " " + item.Namespace + "/" + item.Name
-}
-
-// String returns the state as text; that of a component that is ready lists its objects.
+// String returns the state as text.
 func (s state) String() string {
 	if s.reason == "" {
 		return "is not reconciled yet"
 	}
-	text := strings.Join(slices.DeleteFunc([]string{s.reason, s.progress}, func(part string) bool { return part == "" }), " ") + ": " + s.message
-	if s.ready {
-		text += "\n  " + strings.Join(s.objects, "\n  ")
-	}
-	return text
+	return strings.Join(slices.DeleteFunc([]string{s.reason, s.progress}, func(part string) bool { return part == "" }), " ") + ": " + s.message
 }

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/corbel-run/corbel/internal/deploy"
+	"github.com/corbel-run/corbel/test/check"
+)
+
+func TestASampleIsAppliedWhenItsFileChanges(t *testing.T) {
+	const text = "apiVersion: shop.example.com/v1\nkind: Shop\nmetadata: {name: sample}\nspec: {replicas: 1}\n"
+	folder, c := t.TempDir(), fake.NewClientBuilder().Build()
+	applied, told, shown := map[string]*unstructured.Unstructured{}, map[string]string{}, 0
+	check.NoError(t, os.Mkdir(filepath.Join(folder, "samples"), 0o755))
+	// restart looks at the samples as the operator that is started again does, and returns the sample in the cluster.
+	restart := func(text string) *unstructured.Unstructured {
+		check.NoError(t, os.WriteFile(filepath.Join(folder, "samples", "shop.yaml"), []byte(text), 0o644))
+		s := check.Must(readSamples(folder, deploy.Operator{}, applied))(t)
+		tell := func(about, text string) bool { before := told[about]; told[about] = text; return before != text }
+		check.Must(s.look(t.Context(), c, tell, func(context.Context, *unstructured.Unstructured) { shown++ }))(t)
+		live := s.all[0].DeepCopy()
+		check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(live), live))
+		return live
+	}
+	replicas := func(live *unstructured.Unstructured) int64 {
+		value, _, _ := unstructured.NestedInt64(live.Object, "spec", "replicas")
+		return value
+	}
+	live := restart(text)
+	check.SameNamed(t, "applied", 1, replicas(live))
+	check.SameNamed(t, "shown before it is ready", 0, shown)
+	ready := map[string]any{"type": "Ready", "status": "True", "reason": "Ready", "message": "2 of 2 dependent objects are ready"}
+	live.Object["spec"] = map[string]any{"replicas": int64(3)}
+	live.Object["status"] = map[string]any{"observedGeneration": live.GetGeneration(), "state": "Ready", "progress": "2/2", "conditions": []any{ready}}
+	check.NoError(t, c.Update(t.Context(), live))
+	live = restart(text)
+	check.SameNamed(t, "changed in the cluster", 3, replicas(live))
+	check.SameNamed(t, "shown when it is ready", 1, shown)
+	check.SameNamed(t, "told", "Ready 2/2: 2 of 2 dependent objects are ready", told["Shop default/sample"])
+	live = restart(strings.Replace(text, "replicas: 1", "replicas: 2", 1))
+	check.SameNamed(t, "changed in its file", 2, replicas(live))
+	check.NoError(t, c.Delete(t.Context(), live))
+	check.SameNamed(t, "deleted in the cluster", 2, replicas(restart(strings.Replace(text, "replicas: 1", "replicas: 2", 1))))
+}
