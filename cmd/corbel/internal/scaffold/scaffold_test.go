@@ -73,7 +73,12 @@ func TestSources(t *testing.T) {
 		"ci/deep/values.yaml", "x", "charts/db/README.md", "x", ".helmignore", "# what is not packed\n/docs/\nci/\n*.md\n")
 	check.NoError(t, os.Symlink("shared", filepath.Join(folder, "linked")))
 	outside := t.TempDir()
-	check.NoError(t, os.Symlink("/etc/passwd", filepath.Join(outside, "Chart.yaml")))
+	check.NoError(t, os.Symlink("/etc/passwd", filepath.Join(outside, "kustomization.yaml")))
+	linked := t.TempDir() // as a repository of charts has them that share files
+	check.NoError(t, os.Symlink(filepath.Join(folder, "Chart.yaml"), filepath.Join(linked, "Chart.yaml")))
+	check.NoError(t, os.Symlink(filepath.Join(folder, "templates"), filepath.Join(linked, "templates")))
+	dangling := t.TempDir()
+	check.NoError(t, os.Symlink("none", filepath.Join(dangling, "Chart.yaml")))
 	noChart := filepath.Join(t.TempDir(), "notes.txt")
 	check.NoError(t, os.WriteFile(noChart, []byte("text"), 0o644))
 	for name, test := range map[string]struct {
@@ -88,7 +93,9 @@ func TestSources(t *testing.T) {
 		"no kustomization":               {FormKustomize, folder, "is not a kustomization: it has no file kustomization.yaml"},
 		"a text":                         {FormChart, noChart, "it is not a packed chart"},
 		"a file for a kustomization":     {FormKustomize, noChart, "is not a folder"},
-		"a link that leads out of it":    {FormChart, outside, "Chart.yaml is a link that leads to nothing or out of the folder"},
+		"links out of a chart":           {FormChart, linked, ""},
+		"a link that leads to nothing":   {FormChart, dangling, "Chart.yaml is a link that cannot be followed: put a copy in its place"},
+		"a link that leads out of it":    {FormKustomize, outside, "kustomization.yaml is a link that cannot be followed: put a copy in its place"},
 		"a packed file that leads out":   {FormChart, archive(t, map[string]string{"a/../../b": "x"}), "is not inside the folder of the chart"},
 		"a packed link":                  {FormChart, archive(t, nil, "a/link"), "is neither a file nor a folder"},
 		"a packed file without a folder": {FormChart, archive(t, map[string]string{"Chart.yaml": "x"}), "is not inside the folder of the chart"},

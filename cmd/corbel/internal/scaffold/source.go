@@ -56,11 +56,11 @@ func (s Source) copyTo(stage string, o *Options) ([]sample, error) {
 		o.Overlay, err = copyKustomization(origin, target)
 		return nil, err
 	case info.IsDir():
-		if err := copyFolder(form, origin, target); err != nil {
+		if err := copyFolder(form, origin, target, &budget{}); err != nil {
 			return nil, fmt.Errorf("copy %s: %w", origin, err)
 		}
 	case form == FormChart:
-		if err := unpack(origin, target); err != nil {
+		if err := unpack(origin, target, &budget{}); err != nil {
 			return nil, fmt.Errorf("unpack %s: %w", cmp.Or(s.Origin, origin), err)
 		}
 		origin = target
@@ -84,17 +84,13 @@ const maxSamples = 50
 
 // samplesOf returns the files with values in the folder ci of a chart, also those that Helm ignores.
 func samplesOf(chart string) (samples []sample, err error) {
-	root, err := os.OpenRoot(chart)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), "ci", func(name string, entry fs.DirEntry, err error) error {
+	files := os.DirFS(chart)
+	err = fs.WalkDir(files, "ci", func(name string, entry fs.DirEntry, err error) error {
 		isYAML := path.Ext(name) == ".yaml" || path.Ext(name) == ".yml"
 		if err != nil || !isYAML || !entry.Type().IsRegular() || len(samples) == maxSamples {
 			return err
 		}
-		text, err := root.ReadFile(name)
+		text, err := fs.ReadFile(files, name)
 		samples = append(samples, sample{name, text})
 		return err
 	})
@@ -135,26 +131,28 @@ func (b *budget) take(bytes int64) error {
 
 // copier copies the files of a folder.
 type copier struct {
-	root *os.Root // no link leads out of it
+	from fs.FS
 	to   string
 	// ignored are the rules of a chart for what Helm does not load; nil for none.
 	ignored *ignore.Rules
-	used    budget
+	used    *budget
 }
 
 // maxFolders limits how deep folders are nested, which links can multiply.
 const maxFolders = 40
 
-// copyFolder copies the files of a folder, also those that links within it lead to. What Helm ignores in a
-// chart, because of its .helmignore, is left out.
-func copyFolder(form Form, from, to string) (err error) {
-	c := &copier{to: to}
-	if c.root, err = os.OpenRoot(from); err != nil {
+// copyFolder copies the files of a folder, also those that links within it lead to. As helm package does, it follows all
+// links of a chart, and leaves out what Helm ignores because of a .helmignore.
+func copyFolder(form Form, from, to string, used *budget) error {
+	root, err := os.OpenRoot(from) // no link leads out of it
+	if err != nil {
 		return err
 	}
-	defer c.root.Close()
+	defer root.Close()
+	c := &copier{from: root.FS(), to: to, used: used}
 	if form == FormChart {
-		if c.ignored, err = ignoredBy(c.root); err != nil {
+		c.from = os.DirFS(from)
+		if c.ignored, err = ignoredBy(c.from); err != nil {
 			return err
 		}
 	}
@@ -162,8 +160,8 @@ func copyFolder(form Form, from, to string) (err error) {
 }
 
 // ignoredBy returns the rules of the .helmignore of a chart, and those that Helm adds.
-func ignoredBy(root *os.Root) (*ignore.Rules, error) {
-	text, err := root.ReadFile(ignore.HelmIgnore)
+func ignoredBy(chart fs.FS) (*ignore.Rules, error) {
+	text, err := fs.ReadFile(chart, ignore.HelmIgnore)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -180,7 +178,7 @@ func (c *copier) folder(name string, depth int) error {
 	if depth > maxFolders {
 		return fmt.Errorf("%s: folders are nested deeper than %d levels", name, maxFolders)
 	}
-	entries, err := fs.ReadDir(c.root.FS(), name)
+	entries, err := fs.ReadDir(c.from, name)
 	if err != nil {
 		return err
 	}
@@ -197,13 +195,13 @@ func (c *copier) folder(name string, depth int) error {
 
 // entry copies a file, or what is in a folder.
 func (c *copier) entry(name string, depth int) error {
-	info, err := c.root.Lstat(name)
+	info, err := fs.Lstat(c.from, name)
 	if err != nil || c.ignores(name, info) {
 		return err
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if info, err = c.root.Stat(name); err != nil {
-			return fmt.Errorf("%s is a link that leads to nothing or out of the folder: put a copy in its place", name)
+		if info, err = fs.Stat(c.from, name); err != nil {
+			return fmt.Errorf("%s is a link that cannot be followed: put a copy in its place: %w", name, err)
 		}
 		if c.ignores(name, info) { // some rules are for folders only
 			return nil
@@ -218,7 +216,7 @@ func (c *copier) entry(name string, depth int) error {
 	if info.IsDir() {
 		return c.folder(name, depth+1)
 	}
-	content, err := c.root.ReadFile(name)
+	content, err := fs.ReadFile(c.from, name)
 	if err != nil {
 		return err
 	}
@@ -230,7 +228,7 @@ func (c *copier) ignores(name string, info fs.FileInfo) bool {
 }
 
 // unpack unpacks a packed chart, without the folder that is its first element.
-func unpack(archive, to string) error {
+func unpack(archive, to string, used *budget) error {
 	file, err := os.Open(archive)
 	if err != nil {
 		return err
@@ -240,7 +238,6 @@ func unpack(archive, to string) error {
 	if err != nil {
 		return fmt.Errorf("it is not a packed chart (*.tgz): %w", err)
 	}
-	var used budget
 	for reader := tar.NewReader(unzipped); ; {
 		header, err := reader.Next()
 		switch {
@@ -248,6 +245,11 @@ func unpack(archive, to string) error {
 			return nil
 		case err != nil:
 			return err
+		}
+		if err := used.take(header.Size); err != nil {
+			return err
+		}
+		switch {
 		case header.Typeflag == tar.TypeDir, header.Typeflag == tar.TypeXGlobalHeader:
 			continue
 		case header.Typeflag != tar.TypeReg:
@@ -256,9 +258,6 @@ func unpack(archive, to string) error {
 		_, name, found := strings.Cut(strings.TrimPrefix(header.Name, "./"), "/")
 		if !found || !filepath.IsLocal(filepath.FromSlash(name)) {
 			return fmt.Errorf("the file %q is not inside the folder of the chart", header.Name)
-		}
-		if err := used.take(header.Size); err != nil {
-			return err
 		}
 		content, err := io.ReadAll(io.LimitReader(reader, header.Size))
 		if err != nil {
