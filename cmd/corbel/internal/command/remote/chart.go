@@ -34,7 +34,7 @@ type Chart struct {
 
 // Client fetches charts. The zero value uses the credentials and the proxy of the user.
 type Client struct {
-	// PlainHTTP asks registries without TLS.
+	// PlainHTTP allows servers without TLS.
 	PlainHTTP bool
 	// Transport sends the requests; nil is that of net/http.
 	Transport http.RoundTripper
@@ -57,6 +57,11 @@ func IsRemote(source string) bool {
 // Fetch fetches the chart with the address oci://REGISTRY/PATH[:VERSION][@DIGEST] or https://HOST/PATH.tgz.
 // An error names the address and says what to do.
 func (c Client) Fetch(ctx context.Context, source string) (Chart, error) {
+	return c.fetch(ctx, source, anyRelease)
+}
+
+// fetch fetches a chart. An address of a registry without a version is that of the newest one that fits the range.
+func (c Client) fetch(ctx context.Context, source, versions string) (Chart, error) {
 	address, err := url.Parse(source)
 	if err != nil { // without the address, which may hold a password
 		return Chart{}, errors.New("the address of the chart cannot be read: use oci://REGISTRY/PATH[:VERSION][@DIGEST] or https://HOST/PATH.tgz")
@@ -67,7 +72,10 @@ func (c Client) Fetch(ctx context.Context, source string) (Chart, error) {
 	var chart Chart
 	switch {
 	case strings.HasPrefix(source, "oci://"):
-		chart, err = c.fromRegistry(ctx, strings.TrimPrefix(source, "oci://"))
+		chart, err = c.fromRegistry(ctx, strings.TrimPrefix(source, "oci://"), versions, false)
+		if c.PlainHTTP && hasNoTLS(err) { // credentials go to a registry with TLS by TLS
+			chart, err = c.fromRegistry(ctx, strings.TrimPrefix(source, "oci://"), versions, true)
+		}
 	case address.Scheme == "https" || c.PlainHTTP:
 		chart, err = c.fromServer(ctx, address)
 	default:
@@ -79,31 +87,45 @@ func (c Client) Fetch(ctx context.Context, source string) (Chart, error) {
 	return chart, nil
 }
 
-// fromServer fetches a file of a web server.
+// fromServer fetches a chart of a web server.
 func (c Client) fromServer(ctx context.Context, address *url.URL) (Chart, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	data, err := c.download(ctx, address, maxChart)
 	if err != nil {
 		return Chart{}, err
 	}
-	response, err := c.http().Do(request)
-	if err != nil {
-		return Chart{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return Chart{}, fmt.Errorf("the server answers %s", response.Status)
-	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, maxChart+1))
-	switch {
-	case err != nil:
-		return Chart{}, err
-	case len(data) > maxChart:
-		return Chart{}, errTooLarge
-	case !isPacked(data):
+	if !isPacked(data) {
 		return Chart{}, errNoChart
 	}
-	return Chart{Origin: public(address.String()), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data)), Data: data}, nil
+	return Chart{Origin: public(address.String()), Digest: digestOf(data), Data: data}, nil
 }
+
+// download fetches a file of a web server.
+func (c Client) download(ctx context.Context, address *url.URL, limit int64) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept-Encoding", "identity") // a server may say that a packed chart is a compressed answer
+	response, err := c.http().Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return nil, fmt.Errorf("the server refuses access (%s), and corbel has no credentials for web servers: download the chart by other means; a packed sub-chart belongs into the folder charts", response.Status)
+	default:
+		return nil, fmt.Errorf("the server answers %s: check the address, or repeat the command", response.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d MiB", limit>>20)
+	}
+	return data, err
+}
+
+func digestOf(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
 // http returns a client that tries again what may pass, as Helm does.
 func (c Client) http() *http.Client {
@@ -141,7 +163,8 @@ func public(address string) string {
 	return address
 }
 
-// explained returns an error of a transfer as a sentence that says what to do.
+// explained returns an error of a transfer as a sentence that says what to do. It does not wrap errors of the network, which
+// the command takes for errors of the API server.
 func explained(ctx context.Context, address *url.URL, err error) error {
 	var (
 		answer  *errcode.ErrorResponse
@@ -158,15 +181,20 @@ func explained(ctx context.Context, address *url.URL, err error) error {
 		errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
 		return fmt.Errorf("the registry refuses access: log in by helm registry login %[1]s, or docker login %[1]s: %[2]w", address.Host, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("the server has broken off: repeat the command: %w", err)
+		return fmt.Errorf("the server has broken off: repeat the command: %v", err)
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
 		return fmt.Errorf("the registry has sent something else than its manifest says: %w", err)
 	case errors.Is(err, errdef.ErrSizeExceedsLimit):
 		return errTooLarge
 	case errors.As(err, &network):
-		return fmt.Errorf("the server cannot be reached: check the address and the network: %w", err)
-	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return fmt.Errorf("the server cannot be reached: check the address and the network: %v", err)
+	case hasNoTLS(err):
 		return fmt.Errorf("the server has no TLS: add --plain-http if this is right: %w", err)
 	}
 	return err
+}
+
+// hasNoTLS reports whether a server does not speak TLS.
+func hasNoTLS(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }

@@ -36,18 +36,22 @@ const (
 	maxNamedVersions = 5  // versions that an error names
 )
 
-// fromRegistry fetches a chart of a registry.
-func (c Client) fromRegistry(ctx context.Context, source string) (Chart, error) {
+// fromRegistry fetches a chart of a registry. Without a version in the address, it is the newest one that fits the range.
+func (c Client) fromRegistry(ctx context.Context, source, versions string, plainHTTP bool) (Chart, error) {
 	reference, version, err := parse(source)
 	if err != nil {
 		return Chart{}, err
 	}
-	repository, err := c.repository(reference)
+	repository, err := c.repository(reference, plainHTTP)
 	if err != nil {
 		return Chart{}, err
 	}
 	if reference.Reference == "" {
-		if version, err = newest(ctx, repository); err != nil {
+		all, err := versionsOf(ctx, repository)
+		if err != nil {
+			return Chart{}, err
+		}
+		if version, err = newest(all, versions); err != nil {
 			return Chart{}, err
 		}
 		reference.Reference = tagOf(version)
@@ -99,8 +103,8 @@ func parse(source string) (reference registry.Reference, version string, err err
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 // repository returns a client of a repository, with the credentials that Helm would use.
-func (c Client) repository(reference registry.Reference) (*remote.Repository, error) {
-	repository := &remote.Repository{Reference: reference, PlainHTTP: c.PlainHTTP, MaxMetadataBytes: maxManifest}
+func (c Client) repository(reference registry.Reference, plainHTTP bool) (*remote.Repository, error) {
+	repository := &remote.Repository{Reference: reference, PlainHTTP: plainHTTP, MaxMetadataBytes: maxManifest}
 	options := credentials.StoreOptions{DetectDefaultNativeStore: true}
 	store, err := credentials.NewStore(cmp.Or(os.Getenv("HELM_REGISTRY_CONFIG"), helmpath.ConfigPath("registry/config.json")), options)
 	if err != nil {
@@ -121,8 +125,8 @@ func (c Client) repository(reference registry.Reference) (*remote.Repository, er
 
 var errNoRepository = errors.New("the registry has no such chart: check the address, and whether you are logged in")
 
-// versions returns the versions that a repository has, the newest one first.
-func versions(ctx context.Context, repository *remote.Repository) (found []*semver.Version, err error) {
+// versionsOf returns the versions that a repository has, the newest one first.
+func versionsOf(ctx context.Context, repository *remote.Repository) (found []*semver.Version, err error) {
 	err = repository.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
 			if version, err := semver.StrictNewVersion(strings.ReplaceAll(tag, "_", "+")); err == nil {
@@ -131,7 +135,7 @@ func versions(ctx context.Context, repository *remote.Repository) (found []*semv
 		}
 		return nil
 	})
-	slices.SortFunc(found, func(a, b *semver.Version) int { return b.Compare(a) })
+	newestFirst(found)
 	answer := &errcode.ErrorResponse{}
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
 		err = errNoRepository
@@ -139,27 +143,37 @@ func versions(ctx context.Context, repository *remote.Repository) (found []*semv
 	return found, err
 }
 
-// newest returns the newest version that is no pre-release.
-func newest(ctx context.Context, repository *remote.Repository) (string, error) {
-	all, err := versions(ctx, repository)
+func newestFirst(versions []*semver.Version) {
+	slices.SortFunc(versions, func(a, b *semver.Version) int { return b.Compare(a) })
+}
+
+// anyRelease is the range of all versions but pre-releases.
+const anyRelease = "*"
+
+// newest returns the first version that fits a range.
+func newest(all []*semver.Version, versions string) (string, error) {
+	constraint, err := semver.NewConstraint(versions)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%q is no range of versions: %w", versions, err)
 	}
 	for _, version := range all {
-		if version.Prerelease() == "" {
-			return version.String(), nil
+		if constraint.Check(version) {
+			return version.Original(), nil
 		}
 	}
-	return "", fmt.Errorf("the registry has no release of it%s: name a tag or a digest", named(all))
+	if versions == anyRelease {
+		return "", fmt.Errorf("there is no release of it%s: name a version", named(all))
+	}
+	return "", fmt.Errorf("there is no version of it that fits %s%s: name another range", versions, named(all))
 }
 
 // missing says which versions there are in place of one.
 func missing(ctx context.Context, repository *remote.Repository, version string) error {
-	all, err := versions(ctx, repository)
+	all, err := versionsOf(ctx, repository)
 	if errors.Is(err, errNoRepository) {
 		return err
 	}
-	return fmt.Errorf("the registry has no %s of it%s", version, named(all))
+	return fmt.Errorf("the registry has no %s of it%s: name another version", version, named(all))
 }
 
 // named names the newest versions.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -44,8 +43,6 @@ func newRegistry(t *testing.T) *server {
 	}
 	return r
 }
-
-func digestOf(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
 // blob keeps a blob, and returns its descriptor.
 func (r *server) blob(mediaType string, data []byte) ocispec.Descriptor {
@@ -228,7 +225,7 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 		"a missing version":          {source: "oci://" + host + "/charts/shop:1.3.0", want: "the registry has no 1.3.0 of it, but 1.2.0"},
 		"a missing digest":           {source: "oci://" + host + "/charts/shop@" + digestOf(nil), want: "the registry has no sha256:"},
 		"a missing chart":            {source: "oci://" + host + "/charts/none", want: "the registry has no such chart"},
-		"pre-releases only":          {source: "oci://" + host + "/charts/early", want: "no release of it, but 0.1.0-rc.1: name a tag"},
+		"pre-releases only":          {source: "oci://" + host + "/charts/early", want: "no release of it, but 0.1.0-rc.1: name a version"},
 		"an image":                   {source: "oci://" + host + "/charts/image", want: "not a Helm chart, but an artifact of the type application/vnd.oci.image.config"},
 		"a chart without content":    {source: "oci://" + host + "/charts/empty", want: "its manifest has no chart"},
 		"a text":                     {source: "oci://" + host + "/charts/text", want: "it is not a packed Helm chart"},
