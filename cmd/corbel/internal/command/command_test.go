@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/cli"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/command/remote"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 	"github.com/corbel-run/corbel/test/check"
@@ -78,6 +79,9 @@ func TestBadInputIsExplainedAndNothingIsWritten(t *testing.T) {
 			t.Chdir(folder)
 			_, err := corbel(t, test.args...)
 			check.Fails(t, err, test.want...)
+			if text := cli.Explain(err); strings.Contains(text, "API server") {
+				t.Errorf("no API server is asked: %s", text)
+			}
 			if entries, err := os.ReadDir(folder); err != nil || len(entries) > 0 {
 				t.Errorf("left: %v, %v", entries, err)
 			}
@@ -104,6 +108,37 @@ func TestAFetchedChartIsASource(t *testing.T) {
 	if source != want || !strings.Contains(progress.String(), digest) {
 		t.Errorf("got %+v, and printed %q", source, progress)
 	}
+}
+
+// The command fetches from a repository; a go that does nothing takes the place of the toolchain.
+func TestInitFetchesTheSubchartsThatAChartLacks(t *testing.T) {
+	folder, bin := t.TempDir(), t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		check.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		check.NoError(t, os.WriteFile(name, []byte(text), mode))
+	}
+	write(filepath.Join(bin, "go"), "#!/bin/sh\n", 0o755)
+	write(filepath.Join(folder, "db/Chart.yaml"), "apiVersion: v2\nname: db\nversion: 1.2.0\n", 0o644)
+	packed := check.Must(exec.CommandContext(t.Context(), "tar", "-C", folder, "-cz", "db").Output())(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Path == "/index.yaml" {
+			fmt.Fprintf(w, "entries: {db: [{version: 1.2.0, urls: [db.tgz], digest: %x}]}\n", sha256.Sum256(packed))
+			return
+		}
+		_, _ = w.Write(packed)
+	}))
+	defer server.Close()
+	write(filepath.Join(folder, "shop/Chart.yaml"), "apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{name: db, version: 1.x, repository: '"+server.URL+"'}]\n", 0o644)
+	t.Setenv("PATH", bin)
+	project := filepath.Join(folder, "shop-operator")
+	arguments := []string{"init", project, "--from-chart", filepath.Join(folder, "shop"), "--kind", "Shop", "--group", "shop.example.com"}
+	check.Fails(t, check.ErrorOf(corbel(t, arguments...)), "sub-chart db 1.x of chart shop: ", "use https, or --plain-http")
+	out := check.Must(corbel(t, append(arguments, "--plain-http")...))(t)
+	check.Contains(t, out, "fetch the sub-chart db 1.x of "+server.URL)
+	if text := check.Must(os.ReadFile(filepath.Join(project, "chart/charts/db-1.2.0.tgz")))(t); !bytes.Equal(text, packed) {
+		t.Errorf("got %q", text)
+	}
+	check.Contains(t, string(check.Must(os.ReadFile(filepath.Join(project, "corbel.yaml")))(t)), fmt.Sprintf("digest: sha256:%x", sha256.Sum256(packed)))
 }
 
 func TestConflictsOfAnUpdateAreAnError(t *testing.T) {

@@ -40,6 +40,9 @@ const initExample = `  corbel init shop-operator --from-chart ./shop --kind Shop
 
 const initHelp = `Make the project of an operator in FOLDER, which must be new or empty; after an error nothing is left of it.
 
+Sub-charts that the folder charts of a Helm chart lacks are fetched, in the versions of its lock file or else the newest
+ones that fit. They are on record in corbel.yaml, so that an update takes the same ones as long as they fit.
+
 With --update, take a newer source or a newer version of Corbel over into a project. Files that the author has not
 changed are replaced or removed, and what both sides have changed is merged as git does. Files that the author has
 removed stay removed.
@@ -77,7 +80,7 @@ func initCommand() *cobra.Command {
 	flags.BoolVar(&f.options.Impersonate, "impersonate", false, "let the service account "+scaffold.Deployer+" in the namespace of each component write its objects; the operator itself has no rights to them")
 	flags.BoolVar(&f.options.Patches, "patches", false, "add the field patches to the spec although the operator writes roles or bindings, by which users could give themselves any right")
 	flags.BoolVar(&f.update, "update", false, "take over a newer source, or a newer version of Corbel, into the project in FOLDER, by default the current one")
-	flags.BoolVar(&f.remote.PlainHTTP, "plain-http", false, "fetch the chart without TLS")
+	flags.BoolVar(&f.remote.PlainHTTP, "plain-http", false, "allow servers of charts and sub-charts without TLS")
 	flags.StringVar(&f.library, "corbel", "", "a checkout of Corbel that go.mod refers to, in place of a release")
 	return command
 }
@@ -109,6 +112,7 @@ func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) 
 			return err
 		}
 	}
+	source.Repositories = &remote.Repositories{Client: f.remote}
 	f.options.Spec = scaffold.SpecMode(f.spec)
 	if f.update {
 		folder := "."

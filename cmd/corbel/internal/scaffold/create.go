@@ -51,7 +51,12 @@ func Create(ctx context.Context, o Options, source Source, corbel Corbel, target
 	if err != nil {
 		return Report{}, err
 	}
+	notes, err := o.fetchSubcharts(ctx, source, stage, nil, tools.Progress)
+	if err != nil {
+		return Report{}, err
+	}
 	report, err := build(ctx, &o, corbel, stage, samples, nil, tools)
+	report.Notes = append(notes, report.Notes...)
 	if err != nil {
 		return Report{}, err
 	}

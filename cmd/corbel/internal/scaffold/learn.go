@@ -266,9 +266,7 @@ func (l *learned) kinds(ctx context.Context, o Options, source fs.FS, samples []
 // The first that can be rendered are those of the sample. Tried are the kinds of the other values in the folder ci.
 func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, samples []sample, own map[string]any) (all, tried []rbacrules.Kind, err error) {
 	generator, err := helm.New(source, "chart", helm.Options{KubeVersion: kubeVersion})
-	if err != nil && strings.Contains(err.Error(), "missing in charts/") {
-		return nil, nil, fmt.Errorf("the chart lacks sub-charts: run helm dependency build in its folder: %w", err)
-	} else if err != nil {
+	if err != nil {
 		return nil, nil, fmt.Errorf("the chart cannot be loaded: %w", err)
 	}
 	all, err = l.rendered(ctx, o, generator, nil)

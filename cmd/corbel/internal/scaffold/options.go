@@ -43,6 +43,8 @@ type Options struct {
 	Origin string `json:"origin,omitempty"`
 	// Digest identifies the content of a source that has an address.
 	Digest string `json:"digest,omitempty"`
+	// Subcharts are those that were fetched because the source lacks them.
+	Subcharts []Subchart `json:"subcharts,omitempty"`
 	// Form is the form of the source.
 	Form Form `json:"form"`
 	// Overlay is the folder of the kustomization that is built, below the folder that holds all files that it refers to. It is empty

@@ -179,7 +179,7 @@ func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 		"a schema that is none":    {o, chart("Chart.yaml", head, "values.schema.json", "{"), Toolchain{Go: "true"}, "values.schema.json is not valid JSON"},
 		"a chart that is not read": {o, chart("Chart.yaml", "name: [", "values.yaml", "a: 1"), Toolchain{Go: "true"}, "the chart cannot be loaded: chart chart: "},
 		"a library":                {o, chart("Chart.yaml", head+"type: library\n"), Toolchain{Go: "true"}, "library charts are not installable"},
-		"a missing sub-chart":      {o, chart("Chart.yaml", head+"dependencies: [{name: db, version: 1.0.0}]\n"), Toolchain{Go: "true"}, "the chart lacks sub-charts: run helm dependency build in its folder: "},
+		"a missing sub-chart":      {o, chart("Chart.yaml", head+"dependencies: [{name: db, version: 1.0.0}]\n"), Toolchain{Go: "true"}, "sub-chart db 1.0.0 of chart shop: the folder charts does not have it: put it there"},
 		"a template that is none":  {o, chart("Chart.yaml", head, "templates/a.yaml", "{{ if }}"), Toolchain{Go: "true"}, "templates/a.yaml"},
 		"bad rules to ignore":      {o, chart("Chart.yaml", head, ".helmignore", "a/**"), Toolchain{Go: "true"}, ".helmignore: double-star (**) syntax is not supported"},
 	} {

@@ -27,6 +27,8 @@ type Source struct {
 	Path string
 	// Origin and Digest are recorded for a source that was fetched: its address, and what identifies its content.
 	Origin, Digest string
+	// Repositories has the sub-charts that a chart lacks.
+	Repositories Repositories
 }
 
 // folders are where the project keeps its source, by form.

@@ -175,11 +175,16 @@ func (p *project) next(ctx context.Context, o *Options, source Source, corbel Co
 	if err != nil {
 		return Report{}, err
 	}
-	var notes []string
+	notes, err := o.fetchSubcharts(ctx, source, stage, p.base, tools.Progress)
+	if err != nil {
+		return Report{}, err
+	}
 	if o.Form == FormChart {
-		if notes, err = keepTyped(o, os.DirFS(last), os.DirFS(stage)); err != nil {
+		typed, err := keepTyped(o, os.DirFS(last), os.DirFS(stage))
+		if err != nil {
 			return Report{}, err
 		}
+		notes = append(notes, typed...)
 	}
 	report, err := build(ctx, o, corbel, stage, samples, p, tools)
 	report.Notes = append(report.Notes, notes...)
