@@ -27,6 +27,7 @@ const (
 	MissingReference  Code = "MissingReference"
 	ProbeFails        Code = "ProbeFails"
 	AdmissionRefused  Code = "AdmissionRefused"
+	WebhookDown       Code = "WebhookDown"
 	RightsMissing     Code = "RightsMissing"
 	ImmutableField    Code = "ImmutableField"
 	ForeignFinalizer  Code = "ForeignFinalizer"
@@ -74,6 +75,15 @@ func (o Object) resource() string {
 // kubectl returns a command about the object: the verb, the object, and what follows.
 func (o Object) kubectl(verb string, rest ...string) string {
 	return kubectl(o.Namespace, slices.Concat([]string{verb, o.resource(), o.Name}, rest)...)
+}
+
+// listing is the command that shows which objects of the type there are.
+func (o Object) listing() string {
+	plural := o.resource() + "s"
+	if strings.HasSuffix(o.Kind, "s") {
+		plural = o.resource() + "es"
+	}
+	return kubectl(o.Namespace, "get", plural)
 }
 
 // corbel returns a command of corbel about the object.

@@ -57,7 +57,7 @@ func (e *explainer) ask(q Question) (Answer, bool) {
 		if !slices.Contains(e.open, q) {
 			e.open = append(e.open, q)
 		}
-	case answer.Err != nil && !answer.isMissing():
+	case answer.Err != nil && !answer.isMissing() && q.Object.Kind != "Namespace": // a namespace is read to be sure, and most users may not
 		if text := unknown(q, answer.Err); !slices.Contains(e.chain.Unknown, text) {
 			e.chain.Unknown = append(e.chain.Unknown, text)
 		}
@@ -69,7 +69,7 @@ func (e *explainer) ask(q Question) (Answer, bool) {
 func (e *explainer) get(o Object) (found *unstructured.Unstructured, answered bool) {
 	answer, ok := e.ask(Question{Verb: verbGet, Object: o})
 	if !ok || !answer.exists() || len(answer.Objects) == 0 {
-		return nil, ok
+		return nil, ok && answer.isMissing()
 	}
 	return &answer.Objects[0], true
 }
@@ -139,6 +139,7 @@ func (e *explainer) explain() {
 		c.Ready = ready.Status == metav1.ConditionTrue && observed && !deleting
 	}
 	down, settled := e.operator(ready != nil)
+	_, e.remote, _ = unstructured.NestedFieldNoCopy(e.facts.Object.Object, "spec", "kubeConfig")
 	switch {
 	case !settled:
 	case c.Ready:
@@ -151,13 +152,13 @@ func (e *explainer) explain() {
 			c.Notices = append(c.Notices, fmt.Sprintf("the operator does not run, so changes are not noticed: %s: %s", last.Object, last.Message))
 			c.Command = down.command
 		}
+		e.noteServices()
 	case len(down.links) > 0:
 		e.found(down.code, down.command, down.links...)
 	case ready == nil:
 		e.found(NotSelected, c.Component.kubectl("get", "-o", "yaml"), Link{Object: c.Component,
 			Message: "no operator has reconciled it yet, although one runs: perhaps it watches other namespaces or selects other labels"})
 	default:
-		_, e.remote, _ = unstructured.NestedFieldNoCopy(e.facts.Object.Object, "spec", "kubeConfig")
 		e.byCondition(*ready)
 		e.noteRevision()
 		if !observed && !deleting {
@@ -211,23 +212,22 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 	e.blame(statement{object: e.component(), text: ready.Message}, ready.Message)
 }
 
-// noteRevision notes that an earlier revision was ready, so that it can be compared with, and gone back to.
+// ofManifests are the causes that a revision can bring. A quota, a node or an operator is no part of a revision.
+var ofManifests = []Code{ImagePull, Crash, OutOfMemory, MissingReference, ProbeFails, AdmissionRefused, ImmutableField, HookFailed, JobFailed, Unclassified}
+
+// noteRevision notes how to compare the revision with an earlier one that was ready.
 func (e *explainer) noteRevision() {
 	history := e.facts.Status.History
-	if len(history) == 0 || history[0].ReadyAt != nil || history[0].RollbackTo != 0 || e.facts.Status.Rollback != nil || e.facts.Object.GetDeletionTimestamp() != nil {
+	if len(history) == 0 || history[0].ReadyAt != nil || history[0].RollbackTo != 0 || e.facts.Status.Rollback != nil ||
+		e.facts.Object.GetDeletionTimestamp() != nil || !slices.Contains(ofManifests, e.chain.Code) {
 		return
 	}
 	ready := slices.IndexFunc(history, func(r v1alpha1.RevisionStatus) bool { return r.ReadyAt != nil })
 	if ready < 0 {
 		return
 	}
-	by := ""
-	if history[0].ChangedBy != "" {
-		by = " by " + history[0].ChangedBy
-	}
 	from, to := history[ready].Revision, history[0].Revision
-	e.chain.Notices = append(e.chain.Notices, fmt.Sprintf("revision %d%s was not ready yet, and revision %d was: \"%s\" shows what changed, and \"%s\" goes back",
-		to, by, from, e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", from, to)), e.component().corbel("rollback", "--to", fmt.Sprint(from))))
+	e.chain.Notices = append(e.chain.Notices, fmt.Sprintf("new in revision %d: %s", to, e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", from, to))))
 }
 
 // maxNamed is how many objects are named that wait for the cause, or are to blame, too.
@@ -277,9 +277,18 @@ func limited(names []string) []string {
 	return names
 }
 
-// blame explains what is said about one object. Some causes show in the words; for others the object is read.
+// blame explains what is said about one object. Some causes show in the words; for others the object is read. A namespace that is being
+// deleted comes before its objects.
 func (e *explainer) blame(s statement, message string) {
-	if e.byWords(s) {
+	if link, command := e.endingNamespace(s.object); link.Object.Name != "" {
+		if !strings.Contains(s.text, "finalizer") {
+			e.found(NamespaceEnds, command, Link{Object: s.object, Message: s.text}, link)
+			return
+		}
+		e.chain.Links = append(e.chain.Links, Link{Object: link.Object, Since: link.Since, Message: isBeingDeleted})
+	}
+	isCut := isWorkload(s.object) && (strings.Contains(s.text, "…") || strings.Contains(s.text, "...")) // the workload has the whole sentence
+	if !isCut && e.byWords(s) {
 		return
 	}
 	// The first statement may be about less than the whole, such as a hook in Go that failed.
@@ -291,12 +300,12 @@ func (e *explainer) blame(s statement, message string) {
 		e.missingReference(m)
 		return
 	}
-	switch s.object.Kind {
-	case "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job":
+	switch {
+	case isWorkload(s.object):
 		e.workload(s.object, s.text)
-	case "PersistentVolumeClaim":
+	case s.object.Kind == "PersistentVolumeClaim":
 		e.claim(s.object, s.text)
-	case "APIService":
+	case s.object.Kind == "APIService":
 		e.apiService(s)
 	default:
 		e.found(Unclassified, s.object.kubectl("get", "-o", "yaml"), Link{Object: s.object, Message: s.text})
@@ -326,9 +335,11 @@ func (e *explainer) missingReference(m []string) {
 	if strings.Contains(strings.ToLower(m[1]), "kubeconfig") {
 		code = KubeconfigMissing
 	}
-	e.found(code, kubectl(o.Namespace, "get", o.resource(), o.Name),
-		Link{Object: e.component(), Field: m[1], Message: fmt.Sprintf("refers to %s", o)},
-		Link{Object: o, Message: m[5]})
+	command := o.listing()
+	if m[6] != "" {
+		command = keysCommand(o)
+	}
+	e.found(code, command, Link{Object: e.component(), Field: m[1], Message: fmt.Sprintf("refers to %s", o)}, Link{Object: o, Message: m[5]})
 }
 
 func (e *explainer) suspended(message string) {

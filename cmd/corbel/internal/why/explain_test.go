@@ -75,7 +75,7 @@ const (
 	podOf = `apiVersion: v1
 kind: Pod
 metadata: {namespace: market, name: web-1}
-spec: {containers: [{name: app, image: web, env: [{name: URL, valueFrom: {secretKeyRef: {name: db, key: url, optional: true}}}]}], volumes: [{name: files, secret: {secretName: files}}, {name: data, persistentVolumeClaim: {claimName: data}}]}
+spec: {containers: [{name: app, image: web, env: [{name: URL, valueFrom: {secretKeyRef: {name: db, key: url, optional: true}}}]}], volumes: [{name: files, secret: {secretName: files}}, {name: config, configMap: {name: config, items: [{key: a.yaml, path: a}, {key: b.yaml, path: b}]}}, {name: data, persistentVolumeClaim: {claimName: data}}]}
 status: `
 )
 
@@ -87,6 +87,31 @@ func unreadyWeb(status string) Facts {
 
 func TestExplain(t *testing.T) {
 	const webhook = `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: a.example.com}]}`
+	// refused is what the condition says of a Deployment without pods.
+	refused := func(why string) Facts {
+		return shop("Processing", `Deployment market/web: 0 of 1 replicas ready: FailedCreate: pods "web-1-" is forbidden: `+why)
+	}
+	const level = `violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "app" must set securityContext.allowPrivilegeEscalation=false), ` +
+		`unrestricted capabilities (container "app" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "app" must set securityContext.runAsNonRoot=true), ` +
+		`seccompProfile (pod or container "app" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`
+	const job = `{apiVersion: batch/v1, kind: Job, metadata: {namespace: market, name: migrate}, spec: {selector: {matchLabels: {job: migrate}}}}`
+	const overQuota = `{type: Warning, message: 'Error creating: pods "migrate-x" is forbidden: exceeded quota: small, requested: cpu=1,memory=1Gi, used: cpu=0,memory=0, limited: cpu=500m,memory=1Mi'}`
+	withoutPods := func(event string) Facts {
+		return shop("Processing", "Job market/migrate: 0 of 1 completions").with(get("Job", "market", "migrate"), job).with(list("Pod", "market", "job=migrate", "")).
+			with(list("Event", "market", "", "involvedObject.kind=Job,involvedObject.name=migrate"), event)
+	}
+	const endingMarket = `{metadata: {name: market, deletionTimestamp: "2026-11-25T11:58:00Z"}, status: {conditions: [
+		{type: NamespaceContentRemaining, status: "True", message: "Some resources are remaining: configmaps. has 1 resource instances"}]}}`
+	silent := func() Facts {
+		return shop("Error", `create ConfigMap market/x: Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://guard.system.svc:443/": no endpoints available for service "guard"`).
+			with(list("ValidatingWebhookConfiguration", "", "", "")).
+			with(list("MutatingWebhookConfiguration", "", "", ""), `{metadata: {name: guard}, webhooks: [{name: a.example.com, clientConfig: {service: {namespace: system, name: guard}}}]}`)
+	}
+	slicesOf := list("EndpointSlice", "system", "kubernetes.io/service-name=guard", "")
+	starting := func(event string) Facts {
+		return unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: ContainerCreating}}}]}`).
+			with(list("Event", "market", "", "involvedObject.kind=Pod,involvedObject.name=web-1"), `{type: Warning, message: "Unable to attach or mount volumes: timed out"}`, event)
+	}
 	crash := `{containerStatuses: [{name: app, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}}]}`
 	for _, test := range []struct {
 		name  string
@@ -100,30 +125,66 @@ func TestExplain(t *testing.T) {
 MutatingWebhookConfiguration guard: refuses it: no
 webhooks[a.example.com]
 kubectl get mutatingwebhookconfiguration guard -o yaml`},
-		{"a webhook that does not answer", shop("Error", `create ConfigMap market/x: Internal error occurred: failed calling webhook "a.example.com": no endpoints available for service "guard"`).
-			with(list("ValidatingWebhookConfiguration", "", "", "")).with(list("MutatingWebhookConfiguration", "", "", ""), webhook),
-			`AdmissionRefused
-MutatingWebhookConfiguration guard: refuses it: no endpoints available for service "guard"
-webhooks[a.example.com]
-kubectl get mutatingwebhookconfiguration guard -o yaml`},
+		{"a webhook without endpoints", silent().with(get("Service", "system", "guard"), `{spec: {selector: {app: guard}}}`).with(slicesOf, `{endpoints: [{conditions: {ready: false}}]}`),
+			"WebhookDown\nService system/guard: has no ready endpoints; its selector is app=guard\nspec.selector\nkubectl -n system get pods -l app=guard"},
+		{"a webhook without a Service", silent().without(get("Service", "system", "guard")),
+			"WebhookDown\nService system/guard: does not exist\n\nkubectl -n system get services"},
+		{"a webhook with endpoints", silent().with(get("Service", "system", "guard"), `{spec: {selector: {app: guard}}}`).with(slicesOf, `{endpoints: [{}]}`),
+			"WebhookDown\nService system/guard: gives no valid answer; ready endpoints: 1\n\nkubectl -n system describe service guard"},
+		{"a webhook that is gone", silent().with(list("MutatingWebhookConfiguration", "", "", "")),
+			"WebhookDown\nWebhook a.example.com: is gone; the operator tries again by itself\n\ncorbel reconcile shop.shop.example.com corner -n market"},
+		{"a ServiceAccount that does not exist", refused(`error looking up service account market/nope: serviceaccount "nope" not found`).without(get("ServiceAccount", "market", "nope")),
+			"MissingReference\nServiceAccount market/nope: does not exist\n\nkubectl -n market get serviceaccounts"},
+		{"a ServiceAccount that was created meanwhile", refused(`error looking up service account market/nope: serviceaccount "nope" not found`).with(get("ServiceAccount", "market", "nope"), `{}`),
+			"MissingReference\nServiceAccount market/nope: exists now; the ReplicaSet controller tries again by itself\n\nkubectl -n market describe deployment web"},
+		{"a PriorityClass that does not exist", refused(`no PriorityClass with name nope was found`).without(get("PriorityClass", "", "nope")),
+			"MissingReference\nPriorityClass nope: does not exist\n\nkubectl get priorityclasses"},
+		{"a RuntimeClass that does not exist", refused(`pod rejected: RuntimeClass "nope" not found`).without(get("RuntimeClass", "", "nope")),
+			"MissingReference\nRuntimeClass nope: does not exist\n\nkubectl get runtimeclasses"},
+		{"a LimitRange", refused("maximum cpu usage per Container is 100m, but limit is 2").with(list("LimitRange", "market", "", ""),
+			`{metadata: {name: other}, spec: {limits: [{type: Pod, max: {cpu: 100m}}]}}`, `{metadata: {name: small}, spec: {limits: [{type: Container, max: {cpu: 100m}}]}}`),
+			"Quota\nLimitRange market/small: maximum cpu usage per Container is 100m, but limit is 2\nspec.limits[Container].max[cpu]\nkubectl -n market describe limitrange small"},
+		{"a level of Pod Security, which the condition cuts", shop("Processing", "Deployment market/web: 0 of 1 replicas ready: FailedCreate: "+level[:120]+"...").
+			with(get("Deployment", "market", "web"), strings.Replace(web, "unavailableReplicas: 1", "conditions: [{type: ReplicaFailure, status: 'True', message: '"+level+"'}]", 1)),
+			"AdmissionRefused\nNamespace market: allows no pods beyond the level restricted: " + level[len(`violates PodSecurity "restricted:latest": `):] +
+				"\nmetadata.labels[pod-security.kubernetes.io/enforce]\nkubectl get namespace market --show-labels"},
+		{"a quota of a Job", withoutPods(overQuota).with(get("ResourceQuota", "market", "small"), `{}`),
+			"Quota\nResourceQuota market/small: requested: cpu=1,memory=1Gi, used: cpu=0,memory=0, limited: cpu=500m,memory=1Mi\nspec.hard[cpu], spec.hard[memory]\nkubectl -n market describe resourcequota small"},
+		{"a quota that is gone", withoutPods(overQuota).without(get("ResourceQuota", "market", "small")),
+			"Quota\nResourceQuota market/small: is gone; the Job controller tries again by itself\n\nkubectl -n market describe job migrate"},
+		{"a namespace that is being deleted", unreadyWeb(crash).with(get("Namespace", "", "market"), endingMarket),
+			"NamespaceTerminating\nNamespace market: is being deleted: Some resources are remaining: configmaps. has 1 resource instances\nconfigmaps\nkubectl -n market get configmaps"},
+		{"a finalizer in a namespace that is being deleted", shop("DeletionProcessing", "ConfigMap market/x: is being deleted since 2026-11-25T11:58:00Z, held by finalizers example.org/keep").
+			with(get("Namespace", "", "market"), endingMarket),
+			"ForeignFinalizer\nConfigMap market/x: cannot be removed while it has the finalizer example.org/keep\nmetadata.finalizers\nkubectl -n market get configmap x -o jsonpath='{.metadata.finalizers}'"},
+		{"a pull Secret that does not exist", func() Facts {
+			pod := strings.Replace(podOf, "spec: {", "spec: {imagePullSecrets: [{name: there}, {name: nope}], ", 1) + `{containerStatuses: [{name: app, state: {waiting: {reason: ImagePullBackOff}}}]}`
+			return unreadyWeb("{}").with(list("Pod", "market", "app=web", ""), pod).with(get("Secret", "market", "there"), `{}`).without(get("Secret", "market", "nope"))
+		}(), "MissingReference\nSecret market/nope: does not exist\n\nkubectl -n market get secrets"},
+		{"a variable that refers to a key that was added meanwhile", unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: "couldn't find key url in ConfigMap market/db"}}}]}`).
+			with(get("ConfigMap", "market", "db"), `{data: {url: x}}`),
+			"MissingReference\nConfigMap market/db: the key url exists now; the kubelet tries again by itself\n\nkubectl -n market describe pod web-1"},
+		{"too much processor time", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu"}]}`),
+			"Unschedulable\nPod market/web-1: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu\nspec.containers[*].resources.requests\nkubectl describe nodes"},
+		{"a volume of a ConfigMap that does not exist", starting(`{type: Warning, message: 'MountVolume.SetUp failed for volume "config" : configmap "config" not found'}`).
+			without(get("ConfigMap", "market", "config")), "MissingReference\nConfigMap market/config: does not exist\n\nkubectl -n market get configmaps"},
+		{"a volume of a key that does not exist", starting(`{type: Warning, message: 'MountVolume.SetUp failed for volume "config" : configmap references non-existent config key: b.yaml'}`).
+			with(get("ConfigMap", "market", "config"), `{data: {a.yaml: x}, binaryData: {c: eA==}}`),
+			"MissingReference\nConfigMap market/config: the key b.yaml does not exist (keys: a.yaml, c)\ndata.b.yaml\n" +
+				"kubectl -n market get configmap config -o go-template='{{range $k, $v := .data}}{{$k}} {{end}}'"},
 		{"a taint", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}"}]}`),
 			`Unschedulable
 Pod market/web-1: Unschedulable: 0/2 nodes are available: 2 node(s) had untolerated taint {gpu: only}
 spec.tolerations
 kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints`},
-		{"a volume of a Secret that does not exist", unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: ContainerCreating}}}]}`).
-			with(list("Event", "market", "", "involvedObject.kind=Pod,involvedObject.name=web-1"),
-				`{type: Warning, message: 'MountVolume.SetUp failed for volume "files" : secret "files" not found'}`),
-			`MissingReference
-Secret market/files: does not exist
-
-kubectl -n market get secret files`},
+		{"a volume of a Secret that does not exist and may not be read", starting(`{type: Warning, message: 'MountVolume.SetUp failed for volume "files" : secret "files" not found'}`),
+			"MissingReference\nSecret market/files: does not exist\n\nkubectl -n market get secrets"},
 		{"a claim that does not exist", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 'persistentvolumeclaim "data" not found'}]}`).
 			without(get("PersistentVolumeClaim", "market", "data")),
 			`MissingReference
 PersistentVolumeClaim market/data: does not exist
 
-kubectl -n market get persistentvolumeclaim data`},
+kubectl -n market get persistentvolumeclaims`},
 		{"a crash for an optional key that is missing", unreadyWeb(crash).with(get("Secret", "market", "db"), `{apiVersion: v1, kind: Secret, data: {host: aG9zdC0xMjM=, user: dXNlci0xMjM=}}`),
 			`MissingReference
 Secret market/db: the key url does not exist (keys: host, user)
@@ -145,7 +206,7 @@ kubectl -n market logs web-1 -c app --previous`},
 		{"a crash of a workload that Kubernetes calls ready", shop("Processing", "Deployment market/web: containers without a readiness probe have to run for 10s; pod web-1: CrashLoopBackOff (exit code 1)").
 			with(get("Deployment", "market", "web"), strings.Replace(web, "unavailableReplicas: 1", "readyReplicas: 1, availableReplicas: 1", 1)).
 			with(list("Pod", "market", "app=web", ""), podOf+crash).without(get("Secret", "market", "db")),
-			"MissingReference\nSecret market/db: does not exist\n\nkubectl -n market get secret db"},
+			"MissingReference\nSecret market/db: does not exist\n\nkubectl -n market get secrets"},
 		{"no pods, for a quota that the events name", shop("Processing", "Deployment market/web: 0 of 1 replicas ready").
 			with(get("Deployment", "market", "web"), web).with(list("Pod", "market", "app=web", "")).
 			with(list("Event", "market", "", "involvedObject.kind=Deployment,involvedObject.name=web"),
@@ -288,10 +349,8 @@ func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
 		history []v1alpha1.RevisionStatus
 		want    []string
 	}{
-		"a change": {[]v1alpha1.RevisionStatus{failing, {Revision: 2}, {Revision: 1, ReadyAt: &before}}, []string{
-			`revision 3 by kubectl-patch was not ready yet, and revision 1 was: "corbel diff shop.shop.example.com corner -n market --revision 1..3" shows what changed, ` +
-				`and "corbel rollback shop.shop.example.com corner -n market --to 1" goes back`,
-		}},
+		"a change": {[]v1alpha1.RevisionStatus{failing, {Revision: 2}, {Revision: 1, ReadyAt: &before}},
+			[]string{"new in revision 3: corbel diff shop.shop.example.com corner -n market --revision 1..3"}},
 		"none was ready":          {[]v1alpha1.RevisionStatus{failing, {Revision: 2}}, nil},
 		"it was ready before":     {[]v1alpha1.RevisionStatus{{Revision: 3, ReadyAt: &before}, {Revision: 1, ReadyAt: &before}}, nil},
 		"it is a rollback itself": {[]v1alpha1.RevisionStatus{{Revision: 3, RollbackTo: 1}, {Revision: 1, ReadyAt: &before}}, nil},
@@ -299,5 +358,24 @@ func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
 		facts := shop("Processing", "Deployment market/api: 0 of 1 replicas ready")
 		facts.Status.History = test.history
 		check.EqualNamed(t, name, test.want, Explain(facts, now).Notices)
+		facts.Status.Conditions[0].Message = "Deployment market/api: exceeded quota: small, requested: cpu=1, used: cpu=0, limited: cpu=0"
+		check.EqualNamed(t, name+", and a cause that is not in it", []string(nil), Explain(facts, now).Notices)
+	}
+}
+
+func TestAServiceOfAReadyComponentThatSelectsNoPodIsNoted(t *testing.T) {
+	const owned = "shop.example.com/owner-id=x"
+	facts := shop("Ready", "all is well")
+	facts.Status.OwnerID = "x"
+	facts.Status.Inventory.Items = v1alpha1.InventoryItems{{Version: "v1", Kind: "Service", Namespace: "market", Name: "web"}}
+	facts.with(list("Service", "market", owned, ""), `{metadata: {name: web}, spec: {selector: {app: web}}}`, `{metadata: {name: typo}, spec: {selector: {app: wbe}}}`,
+		`{metadata: {name: late}, spec: {selector: {app: late}}}`, `{metadata: {name: manual}}`).
+		with(list("EndpointSlice", "market", owned, ""), `{metadata: {labels: {kubernetes.io/service-name: web}}, endpoints: [{}]}`, `{metadata: {labels: {kubernetes.io/service-name: typo}}}`).
+		with(list("Pod", "market", "app=wbe", "")).with(list("Pod", "market", "app=late", ""), podOf+"{}")
+	chain, open := explain(facts, now)
+	check.Equal(t, []string{"Service market/typo selects no pod: its selector is app=wbe"}, chain.Notices)
+	check.Same(t, "kubectl -n market get pods --show-labels", chain.Command)
+	if !chain.Ready || len(open) > 0 {
+		t.Errorf("ready %v, open %v", chain.Ready, open)
 	}
 }

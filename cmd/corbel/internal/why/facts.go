@@ -98,6 +98,7 @@ func typed[T any](objects []unstructured.Unstructured) []T {
 var builtIn = map[string]schema.GroupVersion{
 	"Pod": {Version: "v1"}, "PersistentVolumeClaim": {Version: "v1"}, "Secret": {Version: "v1"}, "ConfigMap": {Version: "v1"},
 	"Namespace": {Version: "v1"}, "Event": {Version: "v1"}, "ResourceQuota": {Version: "v1"}, "Service": {Version: "v1"},
+	"LimitRange":     {Version: "v1"},
 	"ServiceAccount": {Version: "v1"}, "Deployment": {Group: "apps", Version: "v1"}, "StatefulSet": {Group: "apps", Version: "v1"},
 	"DaemonSet": {Group: "apps", Version: "v1"}, "ReplicaSet": {Group: "apps", Version: "v1"}, "Job": {Group: "batch", Version: "v1"},
 	"CronJob":                          {Group: "batch", Version: "v1"},
@@ -110,6 +111,9 @@ var builtIn = map[string]schema.GroupVersion{
 	"ValidatingAdmissionPolicyBinding": {Group: "admissionregistration.k8s.io", Version: "v1"},
 	"StorageClass":                     {Group: "storage.k8s.io", Version: "v1"},
 	"Ingress":                          {Group: "networking.k8s.io", Version: "v1"},
+	"EndpointSlice":                    {Group: "discovery.k8s.io", Version: "v1"},
+	"PriorityClass":                    {Group: "scheduling.k8s.io", Version: "v1"},
+	"RuntimeClass":                     {Group: "node.k8s.io", Version: "v1"},
 	"Role":                             {Group: "rbac.authorization.k8s.io", Version: "v1"},
 	"RoleBinding":                      {Group: "rbac.authorization.k8s.io", Version: "v1"},
 	"ClusterRole":                      {Group: "rbac.authorization.k8s.io", Version: "v1"},

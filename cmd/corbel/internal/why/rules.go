@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/internal/sentence"
@@ -23,22 +24,33 @@ type rule struct {
 var rules []rule
 
 func init() { // not in the declaration, because the functions refer to the rules
-	rules = []rule{
-		{regexp.MustCompile(`^is being deleted since (\S+), held by finalizers (.+)$`), (*explainer).finalizer},
-		{regexp.MustCompile(`^has the finalizer (\S+), which is not ours`), (*explainer).finalizer},
-		{regexp.MustCompile(`\bnamespace (\S+) is being deleted`), (*explainer).namespace},
-		{regexp.MustCompile(`\bforeign instances?\b.*\(listed by (kubectl [^)]+)\)`), (*explainer).instances},
-		{regexp.MustCompile(`^(.+) changes (.+) again and again`), (*explainer).fight},
-		{regexp.MustCompile(`^belongs to (.+?)(?:,? and the adoption policy|, which|;|$)`), (*explainer).owner},
-		{regexp.MustCompile(`\bis not served (?:yet|by the cluster)`), (*explainer).notServed},
-		{regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+?)(?:[;)]|$)`), (*explainer).quota},
-		{regexp.MustCompile(`admission webhook "([^"]+)" denied the request(?:: (.*))?`), (*explainer).webhook},
-		{regexp.MustCompile(`failed calling webhook "([^"]+)": (.*)`), (*explainer).webhook},
-		{regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: (.*)`), (*explainer).policy},
-		{regexp.MustCompile(`^(\S+(?:, \S+)*) cannot be changed on an existing object; ([^(]*)`), (*explainer).immutable},
-		{regexp.MustCompile(`^([A-Z]\w*) (\S+), on which the deletion waits, has failed: (.*)`), (*explainer).deleteHook},
-		{regexp.MustCompile(`^(containers without a readiness probe .+); pod (\S+): (container (\S+) was (re)?started .+)$`), (*explainer).unavailable},
-		{regexp.MustCompile(`User "([^"]+)" cannot \w+ resource`), func(e *explainer, s statement, _ []string) { e.rights(s.text) }},
+	for _, row := range []struct {
+		pattern string
+		explain func(e *explainer, s statement, m []string)
+	}{
+		{`^is being deleted since (\S+), held by finalizers (.+)$`, (*explainer).finalizer},
+		{`^has the finalizer (\S+), which is not ours`, (*explainer).finalizer},
+		{`\bnamespace (\S+) (?:is being deleted|because it is being terminated)`, (*explainer).namespace},
+		{`\bforeign instances?\b.*\(listed by (kubectl [^)]+)\)`, (*explainer).instances},
+		{`^(.+) changes (.+) again and again`, (*explainer).fight},
+		{`^belongs to (.+?)(?:,? and the adoption policy|, which|;|$)`, (*explainer).owner},
+		{`\bis not served (?:yet|by the cluster)`, (*explainer).notServed},
+		{`exceeded quota: ([^,]+), (requested: (.+?), used: .+?, limited: .+?)(?:[;)]|$)`, (*explainer).quota},
+		{`failed quota: ([^:]+): (must specify (.+?) for: .+)`, (*explainer).quota},
+		{`\b((?:(minimum|maximum) )?(\S+) (?:usage|max limit to request ratio) per (Container|Pod|PersistentVolumeClaim) is .+)`, (*explainer).limitRange},
+		{`service account \S+: serviceaccount "([^"]+)" not found`, absent("ServiceAccount", "serviceAccountName")},
+		{`no PriorityClass with name (\S+) was found`, absent("PriorityClass", "priorityClassName")},
+		{`RuntimeClass "([^"]+)" not found`, absent("RuntimeClass", "runtimeClassName")},
+		{`violates PodSecurity "([^":]+)[^"]*": (.+)`, (*explainer).podSecurity},
+		{`admission webhook "([^"]+)" denied the request(?:: (.*))?`, (*explainer).webhook},
+		{`failed calling webhook "([^"]+)": (?:failed to call webhook: )?(.*)`, (*explainer).silentWebhook},
+		{`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request: (.*)`, (*explainer).policy},
+		{`^(\S+(?:, \S+)*) cannot be changed on an existing object; ([^(]*)`, (*explainer).immutable},
+		{`^([A-Z]\w*) (\S+), on which the deletion waits, has failed: (.*)`, (*explainer).deleteHook},
+		{`^(containers without a readiness probe .+); pod (\S+): (container (\S+) was (re)?started .+)$`, (*explainer).unavailable},
+		{`User "([^"]+)" cannot \w+ resource`, func(e *explainer, s statement, _ []string) { e.rights(s.text) }},
+	} {
+		rules = append(rules, rule{regexp.MustCompile(row.pattern), row.explain})
 	}
 }
 
@@ -51,28 +63,41 @@ func (e *explainer) finalizer(s statement, m []string) {
 	e.found(ForeignFinalizer, s.object.kubectl("get", "-o", "jsonpath={.metadata.finalizers}"), link)
 }
 
-// namespace explains why a namespace does not go away, as its conditions say.
+const isBeingDeleted = "is being deleted"
+
+// endingNamespace explains why the namespace of an object does not go away; the link is empty if it is not being deleted.
+func (e *explainer) endingNamespace(o Object) (link Link, command string) {
+	if o.Namespace == "" || e.remote {
+		return link, ""
+	}
+	namespace := known("Namespace", "", o.Namespace)
+	if live, _ := e.get(namespace); live != nil && live.GetDeletionTimestamp() != nil {
+		return ending(namespace, *live)
+	}
+	return link, ""
+}
+
+// namespace is for users who may not read the namespace.
 func (e *explainer) namespace(s statement, m []string) {
-	o := known("Namespace", "", strings.TrimRight(m[1], ",;"))
-	link, command := Link{Object: o, Message: "is being deleted"}, kubectl(o.Name, "get", "all")
-	if live, _ := e.get(o); live != nil {
-		if at := live.GetDeletionTimestamp(); at != nil {
-			link.Since = at
-		}
-		for _, kind := range []string{"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure"} {
-			if said := conditionOf(*live, kind); said != nil && text(*said, "status") == "True" {
-				link.Message += ": " + sentence.OneLine(text(*said, "message"))
-				break
-			}
-		}
-		if said := conditionOf(*live, "NamespaceContentRemaining"); said != nil {
-			if resource := remaining.FindStringSubmatch(text(*said, "message")); resource != nil {
-				link.Field = resource[1]
-				command = kubectl(o.Name, "get", resource[1])
-			}
+	link, command := ending(known("Namespace", "", strings.TrimRight(m[1], ",;")), unstructured.Unstructured{})
+	e.found(NamespaceEnds, command, Link{Object: s.object, Message: "cannot be created"}, link)
+}
+
+// ending explains why a namespace does not go away, as its conditions say.
+func ending(o Object, live unstructured.Unstructured) (link Link, command string) {
+	link, command = Link{Object: o, Message: isBeingDeleted, Since: live.GetDeletionTimestamp()}, kubectl(o.Name, "get", "all")
+	for _, kind := range []string{"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure", "NamespaceDeletionDiscoveryFailure"} {
+		if said := conditionOf(live, kind); said != nil && text(*said, "status") == "True" {
+			link.Message += ": " + sentence.OneLine(text(*said, "message"))
+			break
 		}
 	}
-	e.found(NamespaceEnds, command, Link{Object: s.object, Message: "cannot be created"}, link)
+	if said := conditionOf(live, "NamespaceContentRemaining"); said != nil {
+		if resource := remaining.FindStringSubmatch(text(*said, "message")); resource != nil {
+			link.Field, command = resource[1], kubectl(o.Name, "get", resource[1])
+		}
+	}
+	return link, command
 }
 
 // remaining is the resource of which a namespace still has objects, as its condition says.
@@ -119,47 +144,121 @@ func (e *explainer) notServed(s statement, _ []string) {
 	e.found(TypeNotServed, kubectl("", "api-resources", "--api-group="+group), Link{Object: s.object, Field: "apiVersion", Message: s.text})
 }
 
-// quota explains a refusal by a quota, of the object itself or of a pod of it.
+// refused explains an object, or a pod of a workload, that is refused because of another object; field is in the former. The words may
+// be old: an object that is gone by now, or is there by now if it is missed, is no cause.
+func (e *explainer) refused(s statement, field string, missed bool, code Code, command string, cause Link) {
+	if live, answered := e.get(cause.Object); answered && (live == nil) != missed {
+		cause.Field = ""
+		cause.Message, command = e.outdated(s, map[bool]string{true: "exists now", false: "is gone"}[missed])
+	}
+	e.found(code, command, notCreated(s.object, field), cause)
+}
+
+func notCreated(o Object, field string) Link {
+	if isWorkload(o) {
+		return Link{Object: o, Field: field, Message: "its pods cannot be created"}
+	}
+	return Link{Object: o, Field: field, Message: "cannot be created"}
+}
+
+// outdated says that a cause is none any more. Controllers try again after up to minutes.
+func (e *explainer) outdated(s statement, state string) (message, command string) {
+	if !isWorkload(s.object) {
+		return state + "; the operator tries again by itself", e.component().corbel("reconcile")
+	}
+	return fmt.Sprintf("%s; the %s controller tries again by itself", state, strings.Replace(s.object.Kind, "Deployment", "ReplicaSet", 1)), s.object.kubectl("describe")
+}
+
+// absent explains a pod with a field that names an object that does not exist.
+func absent(kind, field string) func(e *explainer, s statement, m []string) {
+	return func(e *explainer, s statement, m []string) {
+		o := known(kind, "", m[1])
+		if kind == "ServiceAccount" {
+			o.Namespace = s.object.Namespace
+		}
+		e.refused(s, "spec.template.spec."+field, true, MissingReference, o.listing(), Link{Object: o, Message: "does not exist"})
+	}
+}
+
 func (e *explainer) quota(s statement, m []string) {
-	links := []Link{{Object: s.object, Message: "cannot be created"}}
-	if isWorkload(s.object) {
-		links[0].Message = "its pods cannot be created"
+	var fields []string
+	for resource := range strings.SplitSeq(m[3], ",") {
+		name, _, _ := strings.Cut(resource, "=")
+		fields = append(fields, "spec.hard["+name+"]")
 	}
-	name, _, _ := strings.Cut(m[2], "=")
 	o := known("ResourceQuota", s.object.Namespace, m[1])
-	e.found(Quota, o.kubectl("describe"), append(links, Link{Object: o, Field: "spec.hard[" + name + "]",
-		Message: fmt.Sprintf("requested: %s, used: %s, limited: %s", m[2], m[3], m[4])})...)
+	e.refused(s, "", false, Quota, o.kubectl("describe"), Link{Object: o, Field: strings.Join(fields, ", "), Message: m[2]})
 }
 
-// webhook looks for the configuration of a webhook, which has another name.
-func (e *explainer) webhook(s statement, m []string) {
-	link := Link{Object: known("ValidatingWebhookConfiguration", "", m[1]), Field: "webhooks[" + m[1] + "]", Message: "refuses it: " + m[2]}
-	command := "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
-		answer, ok := e.ask(Question{Verb: verbList, Object: known(kind, "", "")})
-		if !ok {
-			break
-		}
-		if configuration, found := holding(answer.Objects, m[1]); found {
-			link.Object = known(kind, "", configuration.GetName())
-			command = link.Object.kubectl("get", "-o", "yaml")
-			break
-		}
-	}
-	e.found(AdmissionRefused, command, Link{Object: s.object, Message: "is refused by an admission webhook"}, link)
-}
-
-// holding returns the configuration that has the webhook.
-func holding(configurations []unstructured.Unstructured, webhook string) (unstructured.Unstructured, bool) {
-	for _, configuration := range configurations {
-		webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-		for _, entry := range webhooks {
-			if content, ok := entry.(map[string]any); ok && content["name"] == webhook {
-				return configuration, true
+// limitRange looks for the LimitRange that has the bound, because the server does not name it.
+func (e *explainer) limitRange(s statement, m []string) {
+	o := known("LimitRange", s.object.Namespace, "")
+	answer, ok := e.ask(Question{Verb: verbList, Object: o})
+	bound := map[string]string{"minimum": "min", "maximum": "max", "": "maxLimitRequestRatio"}[m[2]]
+	for _, limits := range typed[corev1.LimitRange](answer.Objects) {
+		for _, limit := range limits.Spec.Limits {
+			bounds := map[string]corev1.ResourceList{"min": limit.Min, "max": limit.Max, "maxLimitRequestRatio": limit.MaxLimitRequestRatio}
+			if _, found := bounds[bound][corev1.ResourceName(m[3])]; found && string(limit.Type) == m[4] {
+				o.Name = limits.Name
+				e.found(Quota, o.kubectl("describe"), notCreated(s.object, ""), Link{Object: o, Field: fmt.Sprintf("spec.limits[%s].%s[%s]", m[4], bound, m[3]), Message: m[1]})
+				return
 			}
 		}
 	}
-	return unstructured.Unstructured{}, false
+	link, command := Link{Object: s.object, Message: m[1]}, o.listing()
+	if ok && answer.exists() {
+		var state string
+		state, command = e.outdated(s, "the LimitRange is gone")
+		link.Message += "; " + state
+	}
+	e.found(Quota, command, link)
+}
+
+// podSecurity explains a pod that is not as the labels of its namespace require.
+func (e *explainer) podSecurity(s statement, m []string) {
+	o := known("Namespace", "", s.object.Namespace)
+	e.found(AdmissionRefused, o.kubectl("get", "--show-labels"), notCreated(s.object, "spec.template.spec"),
+		Link{Object: o, Field: "metadata.labels[pod-security.kubernetes.io/enforce]", Message: "allows no pods beyond the level " + m[1] + ": " + m[2]})
+}
+
+func (e *explainer) webhook(s statement, m []string) {
+	e.byWebhook(s, m[1], AdmissionRefused, "is refused by an admission webhook", Link{Field: "webhooks[" + m[1] + "]", Message: "refuses it: " + m[2]})
+}
+
+// silentWebhook explains a webhook that gives no answer, by its Service.
+func (e *explainer) silentWebhook(s statement, m []string) {
+	webhook := e.byWebhook(s, m[1], WebhookDown, "cannot be written, because an admission webhook gives no valid answer",
+		Link{Field: "webhooks[" + m[1] + "].failurePolicy", Message: "gets no valid answer, and the failurePolicy is Fail: " + m[2]})
+	if name := text(webhook, "clientConfig", "service", "name"); name != "" {
+		e.chain.Notices = append(e.chain.Notices, "until the webhook answers, only the failurePolicy Ignore or the deletion of "+e.chain.Cause().Object.String()+" lets requests pass")
+		service, command := e.backend(known("Service", text(webhook, "clientConfig", "service", "namespace"), name))
+		e.found(WebhookDown, command, service)
+	}
+}
+
+// byWebhook explains a refusal, and returns the webhook, which has another name than its configuration.
+func (e *explainer) byWebhook(s statement, name string, code Code, said string, link Link) (webhook unstructured.Unstructured) {
+	link.Object = Object{Kind: "Webhook", Name: name}
+	command, all := "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations", true
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		answer, ok := e.ask(Question{Verb: verbList, Object: known(kind, "", "")})
+		all = all && ok && answer.exists()
+		for _, configuration := range answer.Objects {
+			webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+			for _, entry := range webhooks {
+				if content, ok := entry.(map[string]any); ok && content["name"] == name {
+					link.Object, webhook.Object = known(kind, "", configuration.GetName()), content
+					command = link.Object.kubectl("get", "-o", "yaml")
+				}
+			}
+		}
+	}
+	if all && webhook.Object == nil {
+		link.Field = ""
+		link.Message, command = e.outdated(s, "is gone")
+	}
+	e.found(code, command, Link{Object: s.object, Message: said}, link)
+	return webhook
 }
 
 func (e *explainer) policy(s statement, m []string) {
@@ -202,8 +301,8 @@ func (e *explainer) rights(message string) {
 	e.found(RightsMissing, command, link)
 }
 
-// maxMessage is how much of a message is repeated that is not understood.
-const maxMessage = 300
+// maxMessage is how much of a message is repeated that is not understood. It is the greatest length of a message of an event.
+const maxMessage = 1024
 
 // userObject names a user; a service account is an object.
 func userObject(user string) Object {
@@ -222,22 +321,17 @@ func (e *explainer) deleteHook(_ statement, m []string) {
 }
 
 func (e *explainer) apiService(s statement) {
-	link := Link{Object: s.object, Message: s.text}
+	links := []Link{{Object: s.object, Message: s.text}}
 	command := s.object.kubectl("get", "-o", "yaml")
-	links := []Link{link}
 	if live, _ := e.get(s.object); live != nil {
 		if available := conditionOf(*live, "Available"); available != nil {
 			links[0].Since = parseTime(text(*available, "lastTransitionTime"))
 		}
 		if name := text(*live, "spec", "service", "name"); name != "" {
-			service := known("Service", text(*live, "spec", "service", "namespace"), name)
+			var service Link
 			links[0].Field = "spec.service"
-			message := "serves the API, and does not answer"
-			if strings.Contains(s.text, "not present") || strings.Contains(s.text, "ServiceNotFound") {
-				message = "serves the API, and does not exist"
-			}
-			links = append(links, Link{Object: service, Message: message})
-			command = service.kubectl("get") + " && " + kubectl(service.Namespace, "get", "endpointslices", "-l", "kubernetes.io/service-name="+name)
+			service, command = e.backend(known("Service", text(*live, "spec", "service", "namespace"), name))
+			links = append(links, service)
 		}
 	}
 	e.found(APIServiceDown, command, links...)

@@ -262,7 +262,7 @@ kind: APIService
 metadata: {name: v1.down.example.com}
 spec: {group: down.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 10, insecureSkipTLSVerify: true, service: {namespace: s17, name: nothing}}
 `),
-			code: APIServiceDown, object: "Service s17/nothing", command: "kubectl -n s17 get service nothing", message: "does not exist",
+			code: APIServiceDown, object: "Service s17/nothing", command: "kubectl -n s17 get services", message: "does not exist",
 		},
 		{
 			name: "a hook of the deletion that fails",
@@ -305,7 +305,7 @@ spec:
 			name: "a kubeconfig that is gone", manifests: fixed(settings),
 			spec: widget.Spec{ClientSpec: component.ClientSpec{KubeConfig: &component.KubeConfigSpec{
 				SecretRef: component.SecretKeyReference{Name: "cluster-paris"}}}},
-			code: KubeconfigMissing, object: "Secret s22/cluster-paris", command: "kubectl -n s22 get secret cluster-paris", message: "does not exist",
+			code: KubeconfigMissing, object: "Secret s22/cluster-paris", command: "kubectl -n s22 get secrets", message: "does not exist",
 		},
 		{
 			name: "an operator that does not run", operator: "down", manifests: fixed(settings), ready: true, ahead: 5 * time.Minute,
@@ -320,6 +320,62 @@ spec:
 		{
 			name: "a component that is Ready, of an operator that does not run", operator: "silent", manifests: fixed(settings), ready: true,
 			object: "Lease silent/test.corbel.run", command: "kubectl -n silent logs deployment/test-operator",
+		},
+		{
+			name:      "a pull Secret that does not exist",
+			manifests: fixed(strings.Replace(deployment("web", "", ""), "app:1", "app:broken", 1) + "      imagePullSecrets: [{name: nope}]\n"),
+			code:      MissingReference, object: "Secret s26/nope", command: "kubectl -n s26 get secrets", message: "does not exist", pod: true,
+		},
+		{
+			name: "a ServiceAccount that does not exist", manifests: fixed(deployment("web", "", "") + "      serviceAccountName: nope\n"),
+			code: MissingReference, object: "ServiceAccount s27/nope", command: "kubectl -n s27 get serviceaccounts", message: "does not exist",
+		},
+		{
+			name: "a PriorityClass that does not exist", manifests: fixed(deployment("web", "", "") + "      priorityClassName: nope\n"),
+			code: MissingReference, object: "PriorityClass nope", command: "kubectl get priorityclasses", message: "does not exist",
+		},
+		{
+			name: "a LimitRange", manifests: fixed(deployment("web", "", "", "resources: {limits: {cpu: 2}}")),
+			before: func(b *bed) {
+				b.apply("s29", "apiVersion: v1\nkind: LimitRange\nmetadata: {name: small}\nspec: {limits: [{type: Container, max: {cpu: 100m}}]}")
+			},
+			code: Quota, object: "LimitRange s29/small", field: "spec.limits[Container].max[cpu]", command: "kubectl -n s29 describe limitrange small",
+			message: "maximum cpu usage per Container is 100m, but limit is 2",
+		},
+		{
+			name: "a level of Pod Security", manifests: fixed(deployment("web", "", "")),
+			before: func(b *bed) {
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "s30"}}
+				patch := `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`
+				check.NoError(b, b.client.Patch(b.Context(), namespace, client.RawPatch("application/merge-patch+json", []byte(patch))))
+			},
+			code: AdmissionRefused, object: "Namespace s30", field: "metadata.labels[pod-security.kubernetes.io/enforce]", command: "kubectl get namespace s30 --show-labels",
+			message: "seccompProfile.type", // the last reason
+		},
+		{
+			name: "a webhook that does not answer", manifests: fixed(settings),
+			before: func(b *bed) {
+				b.apply("s31", "apiVersion: v1\nkind: Service\nmetadata: {name: policy}\nspec: {selector: {app: policy}, ports: [{port: 443}]}")
+				b.apply("", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: policy.example.org}
+webhooks:
+- name: check.policy.example.org
+  clientConfig: {service: {namespace: s31, name: policy}}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: s31}}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  sideEffects: None
+  timeoutSeconds: 1
+  admissionReviewVersions: [v1]
+`)
+			},
+			code: WebhookDown, object: "Service s31/policy", field: "spec.selector", command: "kubectl -n s31 get pods -l app=policy", message: "has no ready endpoints",
+		},
+		{
+			name: "a Service that selects no pod", ready: true,
+			manifests: fixed("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: wbe}, ports: [{port: 80}]}"),
+			object:    "Service s32/web", command: "kubectl -n s32 get pods --show-labels",
 		},
 	}
 	for i := range all {

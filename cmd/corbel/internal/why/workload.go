@@ -44,9 +44,11 @@ func (e *explainer) workload(o Object, said string) {
 	if live.GetDeletionTimestamp() != nil {
 		link.Since = live.GetDeletionTimestamp()
 	}
-	if m := quotaOf(*live); m != "" && e.byWords(statement{object: o, text: m}) {
-		e.chain.Links[0].Since = link.Since
-		return
+	if m := refusalOf(*live); m != "" {
+		if link.Message = "its pods cannot be created: " + m; e.byWords(statement{object: o, text: m}) {
+			e.chain.Links[0].Since = link.Since
+			return
+		}
 	}
 	selector := selectorOf(*live)
 	if selector == "" {
@@ -58,7 +60,7 @@ func (e *explainer) workload(o Object, said string) {
 	worst, bad := pods.Worst(all)
 	switch {
 	case ok && answer.exists() && len(all) == 0:
-		e.withoutPods(o, link)
+		e.withoutPods(o, link, said)
 	case !bad:
 		code := Unclassified
 		if o.Kind == "Job" {
@@ -74,7 +76,7 @@ func (e *explainer) workload(o Object, said string) {
 }
 
 // withoutPods explains why a workload has no pods: the events of its controller say it.
-func (e *explainer) withoutPods(o Object, link Link) {
+func (e *explainer) withoutPods(o Object, link Link, said string) {
 	if replicas, found, _ := unstructured.NestedInt64(e.facts.answered(o).Object, "spec", "replicas"); found && replicas == 0 {
 		link.Field, link.Message = "spec.replicas", "has 0 replicas, as its manifest or another client says"
 		e.found(Unclassified, o.kubectl("get", "-o", "yaml", "--show-managed-fields"), link)
@@ -86,6 +88,8 @@ func (e *explainer) withoutPods(o Object, link Link) {
 			return
 		}
 		link.Message += ": " + sentence.Shorten(s.text, maxMessage)
+	} else if e.byWords(statement{object: o, text: said}) {
+		return
 	}
 	e.found(Unclassified, o.kubectl("describe"), link)
 }
@@ -98,12 +102,10 @@ func (f Facts) answered(o Object) unstructured.Unstructured {
 	return unstructured.Unstructured{}
 }
 
-// quotaOf returns the message of a workload that cannot create pods for a quota.
-func quotaOf(live unstructured.Unstructured) string {
+// refusalOf returns why the controller of a workload cannot create pods.
+func refusalOf(live unstructured.Unstructured) string {
 	if failure := conditionOf(live, "ReplicaFailure"); failure != nil && text(*failure, "status") == "True" {
-		if message := text(*failure, "message"); strings.Contains(message, "exceeded quota") {
-			return message
-		}
+		return sentence.OneLine(text(*failure, "message"))
 	}
 	return ""
 }
@@ -158,14 +160,26 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 	field := containerField(all[index], f.Container)
 	switch f.Problem {
 	case pods.ImagePull:
-		link.Field = field + ".image"
-		e.found(ImagePull, o.kubectl("describe"), workload, link)
+		var secrets []reference
+		for _, secret := range all[index].Spec.ImagePullSecrets {
+			secrets = append(secrets, reference{known("Secret", namespace, secret.Name), "", "spec.imagePullSecrets[" + secret.Name + "]"})
+		}
+		if link.Field = field + ".image"; !e.dangling(secrets, "", workload, link) {
+			e.found(ImagePull, o.kubectl("describe"), workload, link)
+		}
 	case pods.OutOfMemory:
 		link.Field = field + ".resources.limits.memory"
 		path := "." + strings.Replace(field, "["+f.Container+"]", `[?(@.name=="`+f.Container+`")]`, 1)
 		e.found(OutOfMemory, o.kubectl("get", "-o", "jsonpath={"+path+".resources}"), workload, link)
 	case pods.MissingReference:
-		e.missingEnvironment(workload, link, field, f, all[index])
+		missed := reference{known(f.Reference.Kind, namespace, f.Reference.Name), f.Reference.Key, field + ".env"}
+		if !e.dangling([]reference{missed}, f.Text, workload, link) {
+			state := "exists now"
+			if missed.key != "" {
+				state = "the key " + missed.key + " exists now"
+			}
+			e.found(MissingReference, o.kubectl("describe"), workload, link, Link{Object: missed.object, Message: state + "; the kubelet tries again by itself"})
+		}
 	case pods.Crash:
 		e.crash(workload, link, f, all[index])
 	case pods.Unschedulable:
@@ -177,13 +191,13 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 		link.Field = field + ".readinessProbe"
 		e.found(ProbeFails, o.kubectl("describe"), workload, link)
 	case pods.Starting:
-		if messages := e.events(o); len(messages) > 0 {
-			if m := mountOf.FindStringSubmatch(messages[0]); m != nil {
-				missing := known(kindOf[m[2]], namespace, m[3])
-				link.Field = "spec.volumes[" + m[1] + "]"
-				e.found(MissingReference, missing.kubectl("get"), workload, link, Link{Object: missing, Message: "does not exist"})
+		messages := e.events(o)
+		for _, message := range messages {
+			if m := mountOf.FindStringSubmatch(message); m != nil && e.dangling(volumeOf(all[index], m[1]), message, workload, link) {
 				return
 			}
+		}
+		if len(messages) > 0 {
 			link.Message += ": " + sentence.Shorten(confidential.Filter(sentence.OneLine(messages[0])), maxMessage)
 		}
 		e.found(Unclassified, o.kubectl("describe"), workload, link)
@@ -192,11 +206,8 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 	}
 }
 
-// mountOf is the event about a volume of what does not exist.
-var (
-	mountOf = regexp.MustCompile(`MountVolume.SetUp failed for volume "([^"]+)" : (secret|configmap) "([^"]+)" not found`)
-	kindOf  = map[string]string{"secret": "Secret", "configmap": "ConfigMap"}
-)
+// mountOf is the event about a volume that cannot be mounted.
+var mountOf = regexp.MustCompile(`MountVolume\.SetUp failed for volume "([^"]+)"`)
 
 // similar counts the other pods with the same problem.
 func similar(all []corev1.Pod, f pods.Finding) int {
@@ -261,14 +272,11 @@ func (e *explainer) unbound(workload, link Link, pod corev1.Pod) {
 		if volume.PersistentVolumeClaim == nil {
 			continue
 		}
-		o := known("PersistentVolumeClaim", pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
-		live, answered := e.get(o)
-		switch {
-		case answered && live == nil:
-			link.Field = "spec.volumes[" + volume.Name + "]"
-			e.found(MissingReference, o.kubectl("get"), workload, link, Link{Object: o, Message: "does not exist"})
+		if e.dangling(volumeOf(pod, volume.Name), link.Message, workload, link) {
 			return
-		case live != nil && text(*live, "status", "phase") != "Bound":
+		}
+		o := known("PersistentVolumeClaim", pod.Namespace, volume.PersistentVolumeClaim.ClaimName)
+		if live, _ := e.get(o); live != nil && text(*live, "status", "phase") != "Bound" {
 			e.chain.Links = append(e.chain.Links, workload, link)
 			e.claim(o, "is not bound to a volume")
 			return
@@ -297,86 +305,13 @@ func (e *explainer) claim(o Object, said string) {
 	e.found(VolumeUnbound, command, link)
 }
 
-// containerOf returns a container of a pod.
-func containerOf(pod corev1.Pod, name string) corev1.Container {
-	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if container.Name == name {
-			return container
-		}
-	}
-	return corev1.Container{}
-}
-
-// environmentOf returns the variables of a container that refer to Secrets, by the name of the Secret.
-func environmentOf(container corev1.Container) []corev1.EnvVar {
-	all := slices.Clone(container.Env)
-	for _, from := range container.EnvFrom {
-		if from.SecretRef != nil {
-			all = append(all, corev1.EnvVar{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: from.SecretRef.LocalObjectReference}}})
-		}
-	}
-	return slices.DeleteFunc(all, func(v corev1.EnvVar) bool { return v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil })
-}
-
-// missingEnvironment explains a variable that refers to what does not exist.
-func (e *explainer) missingEnvironment(workload, link Link, field string, f pods.Finding, pod corev1.Pod) {
-	o, key := known(f.Reference.Kind, pod.Namespace, f.Reference.Name), f.Reference.Key
-	link.Field = field + ".env"
-	cause := Link{Object: o, Message: "does not exist"}
-	command := kubectl(o.Namespace, "get", strings.ToLower(o.Kind)+"s")
-	if key != "" {
-		cause.Field, cause.Message = "data."+key, fmt.Sprintf("the key %s does not exist", key)
-		command = keysCommand(o)
-		if live, _ := e.get(o); live != nil {
-			cause.Message += keysText(*live)
-		}
-	}
-	e.found(MissingReference, command, workload, link, cause)
-}
-
-// keysCommand prints the keys of a Secret or ConfigMap, without their values.
-func keysCommand(o Object) string {
-	return o.kubectl("get", "-o", "go-template={{range $k, $v := .data}}{{$k}} {{end}}")
-}
-
-// keysText names the keys of a Secret or ConfigMap.
-func keysText(live unstructured.Unstructured) string {
-	data, _, _ := unstructured.NestedMap(live.Object, "data")
-	var keys []string
-	for key := range data {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	if len(keys) == 0 {
-		return " (it has no keys)"
-	}
-	return " (keys: " + sentence.Shorten(strings.Join(keys, ", "), maxMessage) + ")"
-}
-
-// crash explains a container that ends. The Secrets of its environment are read, because a key that is missing is often
-// the cause. Its log is not shown, because it may hold their values.
+// crash explains a container that ends. What its environment refers to is read, because a key that is missing is often
+// the cause. Its log is not shown, because it may hold values of Secrets.
 func (e *explainer) crash(workload, link Link, f pods.Finding, pod corev1.Pod) {
-	for _, variable := range environmentOf(containerOf(pod, f.Container)) {
-		ref := variable.ValueFrom.SecretKeyRef
-		o := known("Secret", pod.Namespace, ref.Name)
-		if ref.Key == "" {
-			continue
-		}
-		answer, ok := e.ask(Question{Verb: verbGet, Object: o})
-		if !ok {
-			continue
-		}
-		link.Field = containerField(pod, f.Container) + ".env[" + variable.Name + "]"
-		switch {
-		case answer.isMissing():
-			e.found(MissingReference, o.kubectl("get"), workload, link, Link{Object: o, Message: "does not exist"})
-			return
-		case answer.exists() && !hasKey(answer.Objects[0], ref.Key):
-			e.found(MissingReference, keysCommand(o), workload, link, Link{Object: o, Field: "data." + ref.Key,
-				Message: fmt.Sprintf("the key %s does not exist%s", ref.Key, keysText(answer.Objects[0]))})
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if container.Name == f.Container && e.dangling(environmentOf(pod, container), "", workload, link) {
 			return
 		}
-		link.Field = ""
 	}
 	e.found(Crash, logsOf(link.Object, f.Container, f.Restarts > 0), workload, link)
 }
@@ -388,9 +323,4 @@ func logsOf(pod Object, container string, previous bool) string {
 		logs += " --previous"
 	}
 	return logs
-}
-
-func hasKey(secret unstructured.Unstructured, key string) bool {
-	_, found, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", key)
-	return found
 }
