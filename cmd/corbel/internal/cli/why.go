@@ -4,17 +4,25 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/why"
+	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // explanation is why a component is not ready, in JSON and YAML.
@@ -26,10 +34,17 @@ type explanation struct {
 // explanationList are explanations in JSON and YAML.
 type explanationList struct {
 	typeMeta `json:",inline"`
-	Items    []why.Chain `json:"items"`
+	Items    []sameCause `json:"items"`
 }
 
-// maxExplained is how many components are explained if none is named.
+// sameCause is why some components are not ready: the chain is that of the first.
+type sameCause struct {
+	why.Chain `json:",inline"`
+	// Same are the names of further components with the same cause.
+	Same []string `json:"same,omitempty"`
+}
+
+// maxExplained is how many causes are explained if no component is named.
 const maxExplained = 10
 
 func (f *frame) whyCommand() *cobra.Command {
@@ -39,7 +54,8 @@ func (f *frame) whyCommand() *cobra.Command {
 		Use:   "why [" + componentUse + "]",
 		Short: "Say why a component is not Ready, and what to do",
 		Long: "Say why a component is not Ready: the object that is to blame, the field, since when, what is held back by it, and the next command " +
-			"to type. Without a name, the components of the namespace, or with -A of all namespaces, that are not Ready are explained, at most 10.\n\n" +
+			"to type. Without a name, the components of the namespace, or with -A of all namespaces, that are not Ready are explained: errors first, then those that have waited " +
+			"for longest. Components with the same cause are counted, and at most 10 causes are explained.\n\n" +
 			"At most 10 requests are sent for a component, but for those of discovery. No log is read, because it may hold values of Secrets: the next command to type shows it.\n\n" +
 			"The exit code is 0 if the component is Ready, 1 if it is not, and 2 after an error.",
 		Example: "  corbel why -A\n  corbel why -n market\n  corbel why shop/corner -n market\n  corbel why shop/corner -o json",
@@ -99,7 +115,74 @@ func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool,
 	return err
 }
 
-// whyAll explains the components of the namespace, or of all, that are not Ready.
+// likeness are components whose conditions say the same, but for names.
+type likeness struct {
+	kind     inspect.Type
+	severity int
+	since    time.Time // of the first name
+	names    []client.ObjectKey
+}
+
+// severityOf orders components: errors come before those that no operator has seen, these before those that wait, and suspended ones last.
+func severityOf(c inspect.Component) int {
+	switch ready := c.Ready(); {
+	case ready.Status == metav1.ConditionFalse && ready.Reason != vocabulary.ReasonDeletionProcessing || c.Mistake != nil:
+		return 0
+	case ready.Status == "":
+		return 1
+	case c.Status.State == v1alpha1.StateSuspended:
+		return 3
+	}
+	return 2
+}
+
+// varying are the parts of a message that differ between components with the same cause, beside their names.
+var varying = regexp.MustCompile(`(?i)\bpod \S+|, \d+ restarts?| \(and \d+ more\)`)
+
+// alike is a text without what differs between components with the same cause.
+func alike(name client.ObjectKey, text string) string {
+	for _, part := range []string{name.Namespace, name.Name} {
+		if part != "" {
+			text = regexp.MustCompile(`\b`+regexp.QuoteMeta(part)+`\b`).ReplaceAllString(text, "*")
+		}
+	}
+	return varying.ReplaceAllString(text, "")
+}
+
+// unready returns the components that are not Ready, the worst first, and how many components there are. What cannot be read is in the error.
+func unready(ctx context.Context, reader *inspect.Reader, types []inspect.Type, namespace string) (all []*likeness, total int, err error) {
+	found := map[string]*likeness{}
+	for _, t := range types {
+		if !t.Namespaced && namespace != "" {
+			continue // its components are in no namespace
+		}
+		_, failure := reader.List(ctx, t, inspect.Selection{Namespace: namespace}, func(c inspect.Component) error {
+			total++
+			ready, name := c.Ready(), client.ObjectKeyFromObject(c.Object)
+			if ready.Status == metav1.ConditionTrue && c.Status.ObservedGeneration == c.Object.GetGeneration() {
+				return nil
+			}
+			state, message := c.Summary()
+			key := strings.Join([]string{t.String(), state, ready.Reason, alike(name, message)}, "|")
+			since := cmp.Or(ready.LastTransitionTime, c.Object.GetCreationTimestamp()).Time
+			l := found[key]
+			if l == nil {
+				l = &likeness{kind: t, severity: severityOf(c), since: since}
+				found[key], all = l, append(all, l)
+			}
+			l.names = append(l.names, name)
+			if last := len(l.names) - 1; since.Before(l.since) {
+				l.since, l.names[0], l.names[last] = since, name, l.names[0]
+			}
+			return nil
+		})
+		err = errors.Join(err, failure)
+	}
+	slices.SortStableFunc(all, func(a, b *likeness) int { return cmp.Or(a.severity-b.severity, a.since.Compare(b.since)) })
+	return all, total, err
+}
+
+// whyAll explains the components of the namespace, or of all, that are not Ready. What cannot be read does not hide the rest.
 func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespaces bool, explain func(inspect.Component) (why.Chain, error), o *output) error {
 	namespace, err := f.namespace()
 	if err != nil {
@@ -113,68 +196,90 @@ func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespace
 	if err != nil {
 		return err
 	}
-	list, total, unready := explanationList{typeMeta: outputOf("ExplanationList"), Items: []why.Chain{}}, 0, 0
-	tried, failures := 0, []error(nil) // what cannot be read does not hide the rest
-	for _, t := range types {
-		if !t.Namespaced && !allNamespaces {
-			continue // its components are in no namespace
+	all, total, failures := unready(ctx, reader, types, namespace)
+	list, positions := explanationList{typeMeta: outputOf("ExplanationList"), Items: []sameCause{}}, map[string]int{}
+	explained, notReady := 0, 0
+	for i, l := range all {
+		notReady += len(l.names)
+		if i >= maxExplained || ctx.Err() != nil {
+			continue
 		}
-		var names []client.ObjectKey
-		if _, err := reader.List(ctx, t, inspect.Selection{Namespace: namespace}, func(c inspect.Component) error {
-			total++
-			if c.Ready().Status != metav1.ConditionTrue || c.Status.ObservedGeneration != c.Object.GetGeneration() {
-				names = append(names, client.ObjectKeyFromObject(c.Object))
-			}
-			return nil
-		}); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			failures = append(failures, err)
+		var chain why.Chain
+		first, err := reader.Get(ctx, l.kind, l.names[0])
+		if apierrors.IsNotFound(err) {
+			continue // it was deleted meanwhile
 		}
-		unready += len(names)
-		for _, name := range names {
-			if tried++; tried > maxExplained {
-				break
-			}
-			found, err := reader.Get(ctx, t, name)
-			if apierrors.IsNotFound(err) {
-				continue // it was deleted meanwhile
-			}
-			var chain why.Chain
-			if err == nil {
-				chain, err = explain(found)
-			}
-			switch {
-			case ctx.Err() != nil:
-				return err
-			case err != nil:
-				failures = append(failures, err)
-			default:
-				list.Items = append(list.Items, chain)
-			}
+		if err == nil {
+			chain, err = explain(first)
+		}
+		if err != nil {
+			failures = errors.Join(failures, err)
+			continue
+		}
+		explained += len(l.names)
+		cause := chain.Cause()
+		key := strings.Join([]string{l.kind.String(), string(chain.Code), alike(l.names[0], cause.Object.String()+": "+cause.Message)}, "|")
+		position, found := positions[key]
+		if !found || len(chain.Links) == 0 {
+			position, l.names = len(list.Items), l.names[1:]
+			positions[key], list.Items = position, append(list.Items, sameCause{Chain: chain})
+		}
+		for _, name := range l.names {
+			list.Items[position].Same = append(list.Items[position].Same, strings.TrimPrefix(name.String(), "/"))
 		}
 	}
-	if !o.isText() {
-		err = f.encode(o.format, list)
-	} else {
-		for i, chain := range list.Items {
+	if ctx.Err() != nil {
+		return errors.Join(failures, ctx.Err())
+	}
+	if o.isText() {
+		for i, item := range list.Items {
 			if i > 0 {
 				fmt.Fprintln(f.Out)
 			}
-			fmt.Fprint(f.Out, chain.Text(f.now()))
+			fmt.Fprint(f.Out, item.text(f.now()))
 		}
+	} else {
+		err = f.encode(o.format, list)
 	}
-	fmt.Fprintf(f.ErrOut, "%d of %d components%s are not Ready", unready, total, place)
-	if unready > len(list.Items) {
-		fmt.Fprintf(f.ErrOut, "; explained: %d", len(list.Items))
+	if total > 0 || failures == nil {
+		fmt.Fprintln(f.ErrOut, howMany(total, notReady, explained, len(all) > maxExplained, place))
 	}
-	if total == 0 && !allNamespaces {
-		fmt.Fprint(f.ErrOut, "; -A looks in all namespaces")
-	}
-	fmt.Fprintln(f.ErrOut)
-	if err = errors.Join(append(failures, err)...); err == nil && unready > 0 {
+	if err = errors.Join(failures, err); err == nil && notReady > 0 {
 		err = &ExitError{Code: CodeNo}
 	}
 	return err
+}
+
+// text is one line and the next command if several components have the cause.
+func (c sameCause) text(now time.Time) string {
+	if len(c.Same) == 0 {
+		return c.Chain.Text(now)
+	}
+	cause := c.Cause()
+	text := cause.Message
+	if cause.Object != c.Component {
+		text = cause.Object.String() + ": " + text
+	}
+	return sentence.Printable(fmt.Sprintf("%d components are not Ready, such as %s: %s\nTry: %s\n", len(c.Same)+1, c.Component, sentence.OneLine(text), c.Command))
+}
+
+// howMany says how many components there are, and how many of them are not Ready.
+func howMany(total, notReady, explained int, limited bool, place string) string {
+	are := map[bool]string{true: "is", false: "are"}
+	switch {
+	case total == 0 && place != "":
+		return "there are no components" + place + "; -A looks in all namespaces"
+	case total == 0:
+		return "there are no components"
+	case notReady == 0:
+		return fmt.Sprintf("%s%s %s Ready", count(total, "component", "components"), place, are[total == 1])
+	}
+	text := fmt.Sprintf("%d of %s%s %s not Ready", notReady, count(total, "component", "components"), place, are[notReady == 1])
+	if explained < notReady {
+		text += fmt.Sprintf("; explained: %d", explained)
+	}
+	if limited {
+		text += fmt.Sprintf(", which are those with the %d worst causes", maxExplained)
+	}
+	return text
 }
