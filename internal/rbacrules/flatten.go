@@ -8,18 +8,18 @@ import (
 	"slices"
 	"strings"
 	"text/template/parse"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A flattened template is its text with all branches one after the other. Where branches stand in
-// the middle of a line, they are alternatives; an action is kept as its expression.
+// A flattened template is its text with all branches one after the other, each between lines that mark it. Where
+// branches stand in the middle of a line, they are alternatives; an action is kept as its expression.
 const (
 	openAlternatives  = "\x01"
 	nextAlternative   = "\x02"
 	closeAlternatives = "\x03"
 	openAction        = "\x04"
 	closeAction       = "\x05"
+	openBranch        = "\x06"
+	closeBranch       = "\x07"
 )
 
 // parseTemplate parses a template and the definitions in it. All functions are known.
@@ -39,7 +39,7 @@ func parseTemplate(name, text string) (map[string]*parse.Tree, error) {
 func flatten(source string, node parse.Node) string {
 	var out strings.Builder
 	var write func(node parse.Node)
-	branches := func(lists ...*parse.ListNode) {
+	branches := func(lists ...*parse.ListNode) string {
 		texts := make([]string, 0, len(lists))
 		inline := true
 		for _, list := range lists {
@@ -51,10 +51,9 @@ func flatten(source string, node parse.Node) string {
 			inline = inline && !strings.Contains(text, "\n")
 		}
 		if inline {
-			out.WriteString(openAlternatives + strings.Join(texts, nextAlternative) + closeAlternatives)
-		} else {
-			out.WriteString("\n" + strings.Join(texts, "\n") + "\n")
+			return openAlternatives + strings.Join(texts, nextAlternative) + closeAlternatives
 		}
+		return "\n" + openBranch + "\n" + strings.Join(texts, "\n"+closeBranch+"\n"+openBranch+"\n") + "\n" + closeBranch + "\n"
 	}
 	write = func(node parse.Node) {
 		switch node := node.(type) {
@@ -72,17 +71,26 @@ func flatten(source string, node parse.Node) string {
 			}
 			out.Write(node.Text)
 		case *parse.ActionNode:
-			if len(node.Pipe.Decl) == 0 {
-				out.WriteString(openAction + node.Pipe.String() + closeAction)
+			if len(node.Pipe.Decl) > 0 {
+				break
 			}
+			expression := node.Pipe.String()
+			if beginsLine.MatchString(expression) {
+				out.WriteString("\n")
+			}
+			out.WriteString(openAction + expression + closeAction)
 		case *parse.TemplateNode:
 			out.WriteString(openAction + node.String() + closeAction)
 		case *parse.IfNode:
-			branches(node.List, node.ElseList)
+			out.WriteString(branches(node.List, node.ElseList))
 		case *parse.RangeNode:
-			branches(node.List, node.ElseList)
+			out.WriteString(branches(node.List, node.ElseList))
 		case *parse.WithNode:
-			branches(node.List, node.ElseList)
+			text := branches(node.List, node.ElseList)
+			if of := node.Pipe.String(); ofValues.MatchString(of) {
+				text = printedDot.ReplaceAllString(text, openAction+"toYaml "+of+"$1")
+			}
+			out.WriteString(text)
 		}
 	}
 	write(node)
@@ -95,21 +103,25 @@ var (
 
 	stringLiteral = regexp.MustCompile(`"([^"\\]*)"`)
 	included      = regexp.MustCompile(`(?:include|template) "([^"]+)"`)
-	ofValues      = regexp.MustCompile(`^\.Values\.([A-Za-z0-9_.]+)`)
+	ofValues      = regexp.MustCompile(`^\$?\.Values\.([A-Za-z0-9_.]+)`)
 	choosing      = regexp.MustCompile(`(^|[ (|])(ternary|coalesce) `)
+
+	// beginsLine is an expression that begins with the end of a line, and printedDot one that prints what its branch is about.
+	beginsLine = regexp.MustCompile(`\| nindent `)
+	printedDot = regexp.MustCompile(openAction + `toYaml \.([ ` + closeAction + `])`)
 )
 
 // valuesOf returns the values of a field that fit a pattern: literals, alternatives, texts that an
 // action chooses from or includes, and the default of a value. It is complete if there can be no
-// other values.
-func (s *scanner) valuesOf(text string, pattern *regexp.Regexp) (values []string, complete bool) {
+// other values. The origin is the template that the field is in.
+func (s *scanner) valuesOf(origin, text string, pattern *regexp.Regexp) (values []string, complete bool) {
 	text, _, _ = strings.Cut(text, " #")
 	text = strings.Trim(strings.TrimSpace(text), `"'`)
 	before, rest, chosen := strings.Cut(text, openAlternatives)
 	if inner, after, closed := strings.Cut(rest, closeAlternatives); chosen && closed {
 		complete = true
 		for _, alternative := range strings.Split(inner, nextAlternative) {
-			found, all := s.valuesOf(before+alternative+after, pattern)
+			found, all := s.valuesOf(origin, before+alternative+after, pattern)
 			values, complete = append(values, found...), complete && all
 		}
 		return values, complete
@@ -134,7 +146,7 @@ func (s *scanner) valuesOf(text string, pattern *regexp.Regexp) (values []string
 		}
 	}
 	if match := ofValues.FindStringSubmatch(expression); match != nil {
-		value, _, _ := unstructured.NestedString(s.values, strings.Split(match[1], ".")...)
+		value, _ := s.defaultOf(origin, match[1]).(string)
 		if pattern.MatchString(value) && !slices.Contains(values, value) {
 			values = append(values, value)
 		}

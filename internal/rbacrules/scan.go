@@ -25,10 +25,7 @@ import (
 // render, and the kinds in its folders crds. Unknown are the places where a kind is computed in a
 // way that cannot be read. A template that does not parse is an error.
 func ScanChart(files fs.FS, dir string) (kinds []Kind, unknown []string, err error) {
-	s := &scanner{defines: map[string]string{}}
-	// Values that cannot be read are reported when the chart is loaded.
-	text, _ := fs.ReadFile(files, path.Join(dir, "values.yaml"))
-	_ = yaml.Unmarshal(text, &s.values)
+	s := &scanner{defines: map[string]string{}, values: map[string]map[string]any{}}
 	if err := s.read(files, dir, ""); err != nil {
 		return nil, nil, err
 	}
@@ -51,9 +48,9 @@ type file struct{ name, text string }
 // scanner collects the findings.
 type scanner struct {
 	files   []file
-	defines map[string]string // flattened, by name
-	values  map[string]any    // the defaults of the chart
-	texts   []file            // flattened templates
+	defines map[string]string         // flattened, by name
+	values  map[string]map[string]any // the defaults of a chart, by the beginning of the names of its files
+	texts   []file                    // flattened templates
 	kinds   []Kind
 	defined []Kind
 	unknown []string
@@ -79,11 +76,13 @@ func (s *scanner) read(files fs.FS, dir, prefix string) error {
 }
 
 // placeOf returns which folder of a chart, or of a sub-chart that is a folder, a file is in: templates, crds, or
-// charts if it is a packed sub-chart; empty if it is another one.
+// charts if it is a packed sub-chart. It is values.yaml for that file, and empty for another one.
 func placeOf(name string) string {
 	for {
 		folder, rest, found := strings.Cut(name, "/")
 		switch {
+		case name == valuesFile:
+			return name
 		case !found:
 			return ""
 		case folder == "templates", folder == "crds":
@@ -106,8 +105,22 @@ func (s *scanner) take(prefix, name string, content []byte) error {
 		s.readDefinitions(prefix+name, content)
 	case "charts":
 		return s.readPacked(content, prefix+name+"/")
+	case valuesFile:
+		var values map[string]any
+		_ = yaml.Unmarshal(content, &values) // what cannot be read is reported when the chart is loaded
+		s.values[strings.TrimSuffix(prefix+name, valuesFile)] = values
 	}
 	return nil
+}
+
+// valuesFile has the default values of a chart.
+const valuesFile = "values.yaml"
+
+// defaultOf returns the default of a value in the chart of a template; nil if it has none.
+func (s *scanner) defaultOf(template, value string) any {
+	chart, _, _ := strings.Cut(template, "templates/")
+	found, _, _ := unstructured.NestedFieldNoCopy(s.values[chart], strings.Split(value, ".")...)
+	return found
 }
 
 // maxPacked bounds a packed sub-chart.
@@ -184,8 +197,6 @@ var (
 	nested   = regexp.MustCompile(`(?m)^[ \t-]*(apiVersion|kind):[ \t]*(.*)$`)
 	// list is the kind of an object that holds other objects.
 	list = regexp.MustCompile(`(?m)^kind:[ \t]*["']?List["']?[ \t]*$`)
-	// testHook marks an object that is not rendered.
-	testHook = regexp.MustCompile(`(?m)helm\.sh/hook["']?:[ \t]*["']?(test|test-success|test-failure)["']?[ \t]*$`)
 	// looked is a call of the function lookup with a literal type.
 	looked = regexp.MustCompile(`lookup\s+"([^"]+)"\s+"([A-Za-z]+)"`)
 	// crdField is a field of a definition that is a template.
@@ -195,41 +206,63 @@ var (
 // scan finds the kinds in the documents of a flattened template.
 func (s *scanner) scan(t file) {
 	for _, document := range separator.Split(t.text, -1) {
-		if testHook.MatchString(document) {
-			continue
-		}
 		line := topLevel
 		if list.MatchString(document) {
 			line = nested
 		}
-		var versions, kinds []string // that belong together
-		add := func() {
-			for _, kind := range kinds {
-				s.add(t.name, versions, kind, len(kinds) > 1)
+		for _, o := range outlinesIn(document, line) {
+			if s.isNeverApplied(t.name, o.text) {
+				continue
 			}
-		}
-		for _, match := range line.FindAllStringSubmatch(document, -1) {
-			switch {
-			case match[1] == "kind":
-				kinds = append(kinds, match[2])
-			case len(kinds) > 0:
-				add()
-				versions, kinds = []string{match[2]}, nil
-			default:
-				versions = append(versions, match[2])
+			for _, kind := range o.kinds {
+				s.add(t.name, o.versions, kind, len(o.kinds) > 1)
 			}
-		}
-		add()
-		if strings.Contains(document, "CustomResourceDefinition") {
-			s.define(document)
+			if strings.Contains(o.text, "CustomResourceDefinition") {
+				s.define(o.text)
+			}
 		}
 	}
+}
+
+// outline is the part of a document that describes an object, with its possible apiVersions and kinds: branches may
+// choose between them.
+type outline struct {
+	text            string
+	versions, kinds []string
+}
+
+// outlinesIn returns the outlines of a document. It has several if branches hold whole objects. The lines have an
+// apiVersion or a kind; an outline begins with the same one of the two as the document.
+func outlinesIn(document string, line *regexp.Regexp) (found []outline) {
+	first, last := "", ""
+	var starts []int
+	for _, at := range line.FindAllStringSubmatchIndex(document, -1) {
+		field, value := document[at[2]:at[3]], document[at[4]:at[5]]
+		if first == "" {
+			first = field
+		}
+		if field == first && last != first {
+			found, starts = append(found, outline{}), append(starts, at[0])
+		}
+		o := &found[len(found)-1]
+		if field == "kind" {
+			o.kinds = append(o.kinds, value)
+		} else {
+			o.versions = append(o.versions, value)
+		}
+		last = field
+	}
+	starts = append(starts, len(document))
+	for n := range found {
+		found[n].text = document[starts[n]:starts[n+1]]
+	}
+	return found
 }
 
 // add notes the possible kinds of a pair of apiVersions and kind. If there are other kinds, the
 // apiVersion may belong to one of them.
 func (s *scanner) add(origin string, versions []string, kind string, others bool) {
-	kinds, complete := s.valuesOf(kind, kindName)
+	kinds, complete := s.valuesOf(origin, kind, kindName)
 	if !complete {
 		s.unknown = append(s.unknown, origin+": kind: "+readable(kind))
 	}
@@ -239,7 +272,7 @@ func (s *scanner) add(origin string, versions []string, kind string, others bool
 		}
 		var groups []string
 		for _, version := range versions {
-			found, _ := s.valuesOf(version, groupVersion)
+			found, _ := s.valuesOf(origin, version, groupVersion)
 			groups = append(groups, found...)
 		}
 		var found []Kind

@@ -180,8 +180,8 @@ kind: Secret
 		},
 		"what is no object of its own": {
 			files: map[string]string{
-				"templates/a.yaml": `apiVersion: v1
-kind: ServiceAccount
+				"templates/a.yaml": `kind: ServiceAccount
+apiVersion: v1
 ---
 apiVersion: apps/v1
 kind: StatefulSet
@@ -189,12 +189,6 @@ spec:
   volumeClaimTemplates:
   - kind: PersistentVolumeClaim
     apiVersion: v1
----
-apiVersion: v1
-kind: Pod
-metadata:
-  annotations:
-    "helm.sh/hook": test
 `,
 				"templates/NOTES.txt": "kind: Nothing\n", "README.md": "kind: Nothing\n", "values.yaml": "kind: Nothing\n",
 			},
@@ -247,6 +241,65 @@ spec:
 			got, unknown := scanned(t, test.files)
 			check.EqualNamed(t, "kinds", test.want, got)
 			check.EqualNamed(t, "unknown", test.unknown, unknown, cmpopts.EquateEmpty())
+		})
+	}
+}
+
+// An object that is rendered and never applied needs no rights: a hook of tests, or of Helm 2.
+func TestTheRightsOfHooks(t *testing.T) {
+	none, pods := []string(nil), []string{"pods"}
+	pod := func(annotations string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata:\n  annotations:\n    " + annotations + "\nspec: {}\n"
+	}
+	const more = "\n    {{- with .Values.podAnnotations }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}"
+	const helper = `{{ define "hook" }}{{ if .weight }}
+helm.sh/hook-weight: "1"{{ end }}
+"helm.sh/hook": test
+{{- end }}`
+	const values = "tests: {hook: test, other: post-install, annotations: {helm.sh/hook: test-success}}"
+	of := func(template string) map[string]string {
+		return map[string]string{"templates/a.yaml": template, "templates/_helpers.tpl": helper, "values.yaml": values}
+	}
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"a test":                             {of(pod(`helm.sh/hook: test`)), none},
+		"double quotes":                      {of(pod(`"helm.sh/hook": "test-success"`)), none},
+		"single quotes, and a comment":       {of(pod(`'helm.sh/hook': 'test' # or pre-install`)), none},
+		"more annotations after it":          {of(pod(`"helm.sh/hook": test` + more)), none},
+		"more annotations before it":         {of(pod(`a: b` + more + "\n    helm.sh/hook: test")), none},
+		"annotations in one line":            {of(pod(`{"helm.sh/hook": test, helm.sh/hook-weight: "1"}`)), none},
+		"two events of tests":                {of(pod(`helm.sh/hook: test, test-success`)), none},
+		"an event of Helm 2":                 {of(pod(`helm.sh/hook: pre-install,crd-install`)), none},
+		"another event, too":                 {of(pod(`helm.sh/hook: "pre-install,test"`)), pods},
+		"another event, behind":              {of(pod(`"helm.sh/hook": test,post-upgrade` + more)), pods},
+		"other events":                       {of(pod(`helm.sh/hook: pre-rollback`)), pods},
+		"an annotation that is a comment":    {of(pod(`# "helm.sh/hook": test`)), pods},
+		"alternatives":                       {of(pod(`helm.sh/hook: {{ if .Values.a }}test{{ else }}test-success{{ end }}`)), none},
+		"alternatives, one of which applies": {of(pod(`helm.sh/hook: {{ ternary "test" "post-install" .Values.a }}`)), pods},
+		"a default":                          {of(pod(`helm.sh/hook: {{ .Values.tests.hook | quote }}`)), none},
+		"a default that applies":             {of(pod(`helm.sh/hook: {{ .Values.tests.other }}`)), pods},
+		"an event that is not known":         {of(pod(`helm.sh/hook: {{ .Values.tests.unknown }}`)), pods},
+		"annotations by default":             {of(pod(`{{- toYaml .Values.tests.annotations | nindent 4 }}`)), none},
+		"annotations by default, in a with":  {of(pod(`{{- with $.Values.tests.annotations }}{{- toYaml . | nindent 4 }}{{ end }}`)), none},
+		"a definition":                       {of(pod(`{{- include "hook" . | nindent 4 }}`)), none},
+		"a definition in a branch":           {of(pod(`{{- if .Values.a }}{{ include "hook" . | nindent 4 }}{{ end }}`)), pods},
+		"an annotation in a branch":          {of(pod("{{- if .Values.a }}\n    helm.sh/hook: test\n    {{- end }}")), pods},
+		"an object in a branch":              {of("{{- if .Values.a }}\n" + pod(`helm.sh/hook: test`) + "{{- end }}"), none},
+		"another object in the other branch": {of("{{ if .Values.a }}\n" + pod("helm.sh/hook: test") + "{{ else }}\napiVersion: v1\nkind: Secret\n{{ end }}"), []string{"secrets"}},
+		"the kind first":                     {of("kind: Pod\napiVersion: v1\nmetadata: {annotations: {helm.sh/hook: test}}\n---\nkind: Secret\napiVersion: v1\n"), []string{"secrets"}},
+		"defaults of sub-charts": {map[string]string{
+			"charts/one/values.yaml": values, "charts/one/templates/a.yaml": pod(`{{- toYaml .Values.tests.annotations | nindent 4 }}`),
+			"charts/two.tgz": packed(t, map[string]string{"two/values.yaml": values, "two/templates/a.yaml": pod(`helm.sh/hook: {{ .Values.tests.hook }}`)}),
+		}, none},
+		"a definition of a kind in a hook of Helm 2": {of("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  annotations: {helm.sh/hook: crd-install}\n" +
+			"spec:\n  group: example.com\n  names:\n    kind: Gear\n    plural: gears\n"), none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, unknown := scanned(t, test.files)
+			check.EqualNamed(t, "kinds", test.want, got, cmpopts.EquateEmpty())
+			check.EqualNamed(t, "unknown", none, unknown, cmpopts.EquateEmpty())
 		})
 	}
 }
