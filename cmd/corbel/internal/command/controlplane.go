@@ -93,7 +93,8 @@ func download(ctx context.Context, module string) (string, error) {
 // build builds the programs, which are one binary, into a folder.
 func build(ctx context.Context, progress io.Writer, sources, target string) error {
 	listed := scaffold.GoCommand(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
-	listed.Dir, listed.Env = sources, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	outside := []string{"GOWORK=off", "GOFLAGS="}
+	listed.Dir, listed.Env = sources, append(listed.Env, outside...)
 	output, err := listed.Output()
 	if err != nil {
 		return fmt.Errorf("find the version of Kubernetes in %s: %w", sources, err)
@@ -114,8 +115,7 @@ func build(ctx context.Context, progress io.Writer, sources, target string) erro
 	binary := filepath.Join(target, "controlplane")
 	next := fmt.Sprintf("%s.%d", binary, os.Getpid())
 	defer os.Remove(next)
-	environment := append(listed.Env, "CGO_ENABLED=0")
-	if err := runProgram(ctx, progress, sources, environment, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", next, "."); err != nil {
+	if err := runProgram(ctx, progress, sources, outside, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", next, "."); err != nil {
 		return fmt.Errorf("build the control plane: %w", err)
 	}
 	if err := os.Rename(next, binary); err != nil {
@@ -141,10 +141,10 @@ func link(to, name string) error {
 	return os.Rename(temporary, name)
 }
 
-// runProgram runs a program in a folder and prints what it prints.
-func runProgram(ctx context.Context, progress io.Writer, folder string, environment []string, program string, args ...string) error {
+// runProgram runs a program in a folder, with variables beside those of the environment, and prints what it prints.
+func runProgram(ctx context.Context, progress io.Writer, folder string, variables []string, program string, args ...string) error {
 	command := scaffold.GoCommand(ctx, program, args...)
-	command.Dir, command.Env, command.Stdout, command.Stderr = folder, environment, progress, progress
+	command.Dir, command.Env, command.Stdout, command.Stderr = folder, append(command.Env, variables...), progress, progress
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("%s %s in %s: %w", program, args[0], folder, err)
 	}

@@ -154,6 +154,16 @@ func script(t *testing.T, text string) string {
 	return name
 }
 
+func TestGoIsCalledWithoutCgo(t *testing.T) {
+	variable := func() string {
+		return string(check.Must(GoCommand(t.Context(), script(t, "echo $CGO_ENABLED")).Output())(t))
+	}
+	t.Setenv("CGO_ENABLED", "1")
+	check.SameNamed(t, "as the environment says", "1\n", variable())
+	check.NoError(t, os.Unsetenv("CGO_ENABLED"))
+	check.SameNamed(t, "by default", "0\n", variable())
+}
+
 func TestNothingIsLeftOfAProjectThatCannotBeMade(t *testing.T) {
 	o, goCode := Options{Kind: "Shop", Group: "shop.example.com"}, Source{Form: FormGo}
 	chart := func(files ...string) Source {

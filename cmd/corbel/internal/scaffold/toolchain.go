@@ -36,6 +36,7 @@ func (t Toolchain) complete(ctx context.Context, folder string) error {
 	// controller-gen reads the types with the modules that they import.
 	if err := t.run(ctx, folder, "resolve the modules", "mod", "tidy"); err != nil {
 		return err
+	command.Env = append([]string{"CGO_ENABLED=0"}, os.Environ()...)
 	}
 	for _, step := range steps {
 		if step.args[0] == "test" && t.SkipGolden {
@@ -49,7 +50,8 @@ func (t Toolchain) complete(ctx context.Context, folder string) error {
 }
 
 // GoCommand returns a go command that is interrupted when the context ends, so that it stops its own
-// processes and removes its temporary folders.
+// processes and removes its temporary folders. Unless the environment says so, it uses no cgo: nothing of Corbel needs a C
+// compiler, and the same packages are in the cache for each of the commands.
 func GoCommand(ctx context.Context, program string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, program, args...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -68,7 +70,7 @@ func (t Toolchain) run(ctx context.Context, folder, what string, args ...string)
 	}
 	command := GoCommand(ctx, program, args...)
 	// The flags of the user's environment hold as well; of two that contradict each other, the last one does.
-	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
+	command.Dir, command.Env = folder, append(command.Env, "GOWORK=off", "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -mod=mod"))
 	output, err := command.CombinedOutput()
 	switch {
 	case err == nil:
