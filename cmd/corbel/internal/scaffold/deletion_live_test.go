@@ -23,8 +23,8 @@ import (
 	"github.com/corbel-run/corbel/test/env"
 )
 
-// protection returns the objects of the chart of an operator that protect its components.
-func protection(t *testing.T, o Options, values map[string]any) (objects []client.Object) {
+// installed returns the objects of the chart of an operator.
+func installed(t *testing.T, o Options, values map[string]any) []client.Object {
 	t.Helper()
 	check.NoError(t, o.validate())
 	files := check.Must(contents{Options: o}.files())(t)
@@ -36,8 +36,13 @@ func protection(t *testing.T, o Options, values map[string]any) (objects []clien
 	}
 	generator := check.Must(helm.New(chart, "deploy", helm.Options{KubeVersion: kubeVersion}))(t)
 	ctx := manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(t.Context())
-	rendered := check.Must(manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values)))(t)
-	for _, object := range rendered {
+	return check.Must(manifests.Generate(ctx, generator, "shop-system", "shop-operator", types.UnstructurableMap(values)))(t)
+}
+
+// protection returns those objects that protect the components.
+func protection(t *testing.T, o Options, values map[string]any) (objects []client.Object) {
+	t.Helper()
+	for _, object := range installed(t, o, values) {
 		if strings.HasPrefix(object.GetObjectKind().GroupVersionKind().Kind, "ValidatingAdmissionPolicy") {
 			objects = append(objects, object)
 		}

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/corbel-run/corbel/test/check"
 )
 
@@ -95,6 +98,33 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestThePodsOfAnOperatorRunWhereItsValuesSay(t *testing.T) {
+	o := Options{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Form: FormGo}
+	list := func(entry map[string]any) []any { return []any{entry} }
+	values := map[string]any{
+		"imagePullSecrets": list(map[string]any{"name": "registry"}), "nodeSelector": map[string]any{"disk": "ssd"}, "tolerations": list(map[string]any{"operator": "Exists"}),
+		"affinity": map[string]any{"nodeAffinity": map[string]any{}}, "topologySpreadConstraints": list(map[string]any{"topologyKey": "zone"}), "priorityClassName": "high",
+	}
+	for title, given := range map[string]map[string]any{"by default": {}, "with values": values} {
+		pods := 0
+		for _, object := range installed(t, o, given) {
+			spec, isPod, _ := unstructured.NestedMap(asUnstructured(object).Object, "spec", "template", "spec")
+			if !isPod {
+				continue
+			}
+			pods++
+			for field := range values {
+				check.EqualNamed(t, title+": "+asUnstructured(object).GetKind()+" "+field, given[field], spec[field])
+			}
+		}
+		check.SameNamed(t, title+": the Deployment, and the Job of helm uninstall", 2, pods)
+	}
+	annotated := installed(t, o, map[string]any{"podAnnotations": map[string]any{"a": "b", "prometheus.io/scrape": "false"}})
+	at := slices.IndexFunc(annotated, func(object client.Object) bool { return object.GetObjectKind().GroupVersionKind().Kind == "Deployment" })
+	annotations, _, _ := unstructured.NestedStringMap(asUnstructured(annotated[at]).Object, "spec", "template", "metadata", "annotations")
+	check.Equal(t, map[string]string{"a": "b", "prometheus.io/scrape": "false", "prometheus.io/port": "8080"}, annotations)
 }
 
 // learnFrom learns a source, given by names and texts of files. own are the values of an existing project.
