@@ -4,6 +4,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,13 +76,26 @@ func (o Options[T]) Command() *cobra.Command {
 	return root
 }
 
-// version returns the version of the module of the program, as the go command has stamped it.
+// version returns the version of the program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
-	return info.Main.Version
+	return versionIn(info)
+}
+
+// versionIn returns the version of the module of a program, as the go command has stamped it. A program that go run has built has
+// none: the version of Corbel says more then.
+func versionIn(info *debug.BuildInfo) string {
+	const none = "(devel)"
+	version := cmp.Or(info.Main.Version, none)
+	for _, m := range info.Deps {
+		if version == none && m.Path == "github.com/corbel-run/corbel" && m.Replace == nil {
+			version += " with Corbel " + m.Version
+		}
+	}
+	return version
 }
 
 // Scheme returns a scheme with the type of the component and the types of Kubernetes.

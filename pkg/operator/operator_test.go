@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -73,6 +74,18 @@ func named(namespace, name string, finalizers ...string) *widget.Widget {
 	w := &widget.Widget{}
 	w.Namespace, w.Name, w.Finalizers, w.UID = namespace, name, finalizers, apitypes.UID(namespace+"/"+name)
 	return w
+}
+
+func TestTheVersionOfAProgram(t *testing.T) {
+	corbel := &debug.Module{Path: "github.com/corbel-run/corbel", Version: "v1.2.3"}
+	checkout := &debug.Module{Path: corbel.Path, Version: "v0.0.0", Replace: &debug.Module{Path: "../corbel"}}
+	for want, info := range map[string]debug.BuildInfo{
+		"v0.1.0":                     {Main: debug.Module{Version: "v0.1.0"}, Deps: []*debug.Module{corbel}},
+		"(devel) with Corbel v1.2.3": {Main: debug.Module{Version: "(devel)"}, Deps: []*debug.Module{{Path: "example.com/other", Version: "v2.0.0"}, corbel}},
+		"(devel)":                    {Deps: []*debug.Module{checkout}},
+	} {
+		check.SameNamed(t, "version", want, versionIn(&info))
+	}
 }
 
 func TestUninstallDeletesAllComponents(t *testing.T) {
