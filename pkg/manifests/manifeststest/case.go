@@ -6,20 +6,16 @@ package manifeststest
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -71,19 +67,6 @@ func (c Case) render(ctx context.Context) ([]*unstructured.Unstructured, error) 
 
 func (c Case) convertAll(rendered []client.Object) ([]*unstructured.Unstructured, error) {
 	return untyped.List(rendered, cmp.Or(c.Scheme, clientgoscheme.Scheme))
-}
-
-// marshal is the text that is compared and kept in golden files.
-func marshal(objects []*unstructured.Unstructured) (string, error) {
-	texts := make([]string, 0, len(objects))
-	for _, object := range objects {
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", convert.Name(object), err)
-		}
-		texts = append(texts, string(text))
-	}
-	return strings.Join(texts, "---\n"), nil
 }
 
 // content is a copy of the content of the parameters; nil if there are none.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/difference"
+	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests/internal/convert"
 )
 
@@ -52,7 +53,7 @@ func (c Case) deterministic(ctx context.Context) error {
 		first[i] = object.DeepCopy()
 	}
 	repeat := repetition{Case: c, first: first}
-	if repeat.want, err = marshal(first); err != nil {
+	if repeat.want, err = renders.Text(first); err != nil {
 		return err
 	}
 	for range renderings - 1 {
@@ -93,7 +94,7 @@ func (r repetition) render(ctx context.Context) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := marshal(objects)
+	got, err := renders.Text(objects)
 	if err != nil || got == r.want {
 		return rendered, err
 	}

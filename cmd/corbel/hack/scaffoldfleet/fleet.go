@@ -75,10 +75,7 @@ func (f *fleet) golden(ctx context.Context) error {
 	if err := f.link(ctx); err != nil {
 		return err
 	}
-	var output []byte
-	for _, update := range []string{"-update", "-update=false"} {
-		output, _ = f.command(ctx, f.work, f.binary(), "-test.v", "-test.run", "^TestGolden$", update)
-	}
+	output, _ := f.command(ctx, f.work, f.binary(), "-test.v", "-test.run", "^TestGolden$")
 	results := verdictsOf(string(output))
 	for _, p := range f.compiled() {
 		p.golden = firstSet(results["TestGolden/"+p.Package()].outcome, "the test did not run: "+reason(telling(string(output))))
@@ -99,7 +96,7 @@ func (f *fleet) make(ctx context.Context, p *project) error {
 	o := scaffold.Options{Kind: "Sample", Group: p.Package() + ".example.com", Module: module + "/" + p.Package(), Spec: f.spec}
 	source := scaffold.Source{Form: scaffold.FormChart, Path: p.chart.folder}
 	corbel := scaffold.Corbel{Version: "v0.0.0", Folder: f.library}
-	if _, err := scaffold.Create(ctx, o, source, corbel, p.folder, scaffold.Toolchain{Go: "true", SkipGolden: true}); err != nil {
+	if _, err := scaffold.Create(ctx, o, source, corbel, p.folder, scaffold.Toolchain{Go: "true"}); err != nil {
 		return err
 	}
 	goMod, err := os.ReadFile(filepath.Join(p.folder, "go.mod"))

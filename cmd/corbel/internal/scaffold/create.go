@@ -142,8 +142,8 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	if files[o.sampleFile()], err = sampleOf(*o, learned.sample, learned.unrendered); err != nil {
 		return Report{}, err
 	}
-	if learned.keepSample || learned.unrendered != "" { // the golden file is that of the sample of the author
-		tools.SkipGolden = true
+	ofAuthor := learned.keepSample || learned.unrendered != "" // the golden file is that of the sample of the author
+	if ofAuthor {
 		previous.keep(files, goldenFile)
 	}
 	if learned.keepSample {
@@ -157,6 +157,15 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	for name, content := range files {
 		if err := writeFile(filepath.Join(stage, filepath.FromSlash(name)), content); err != nil {
 			return Report{}, err
+		}
+	}
+	if !ofAuthor && o.Form != FormGo { // the other one is a template
+		golden, err := o.golden(ctx, stage)
+		if err == nil {
+			err = writeFile(filepath.Join(stage, filepath.FromSlash(goldenFile)), golden)
+		}
+		if err != nil {
+			return Report{}, fmt.Errorf("write %s: %w", goldenFile, err)
 		}
 	}
 	if err := tools.complete(ctx, stage); err != nil {
@@ -208,9 +217,6 @@ func crdSize(stage string) (int, error) {
 	}
 	return largest, nil
 }
-
-// goldenFile is what the sample is rendered to.
-const goldenFile = "testdata/sample.golden"
 
 // sampleFile is the file of the sample.
 func (o Options) sampleFile() string { return "samples/" + o.Variable() + ".yaml" }

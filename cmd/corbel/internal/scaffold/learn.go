@@ -22,9 +22,6 @@ import (
 	"github.com/corbel-run/corbel/internal/rbacrules"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/manifests/gotemplate"
-	"github.com/corbel-run/corbel/pkg/manifests/helm"
-	"github.com/corbel-run/corbel/pkg/manifests/kustomize"
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
@@ -245,14 +242,8 @@ func (l *learned) kinds(ctx context.Context, o Options, source fs.FS, samples []
 			l.notes = append(l.notes, fmt.Sprintf("a %s is in %s, and in no template: add its rule to deploy/templates/rbac.yaml, if values of users may hold such objects", kind.Kind, strings.Join(kind.Origins, ", ")))
 		}
 		return kinds, nil
-	case FormKustomize:
-		generator, err := kustomize.New(source, o.SourceFolder(), kustomize.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return l.rendered(ctx, o, generator, nil)
-	case FormYAML:
-		generator, err := gotemplate.New(source, "manifests", gotemplate.Options{})
+	case FormKustomize, FormYAML:
+		generator, err := o.generator(source)
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +256,7 @@ func (l *learned) kinds(ctx context.Context, o Options, source fs.FS, samples []
 // renderSamples renders the chart with its default values, with those in its folder ci, and with those of the author.
 // The first that can be rendered are those of the sample. Tried are the kinds of the other values in the folder ci.
 func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, samples []sample, own map[string]any) (all, tried []rbacrules.Kind, err error) {
-	generator, err := helm.New(source, "chart", helm.Options{KubeVersion: kubeVersion})
+	generator, err := o.generator(source)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the chart cannot be loaded: %w", err)
 	}

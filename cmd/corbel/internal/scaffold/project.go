@@ -96,7 +96,7 @@ var targets = map[string]string{
 func (c contents) files() (map[string][]byte, error) {
 	wanted := maps.Clone(targets)
 	if c.Form == FormGo {
-		wanted["common/generate.go.tmpl"] = "generate.go"
+		wanted["common/generate.go.tmpl"], wanted["common/sample.golden.tmpl"] = "generate.go", goldenFile
 	}
 	if c.Values.Source != "" {
 		wanted["common/values.go.tmpl"] = "api/[[ .Version ]]/values.go"

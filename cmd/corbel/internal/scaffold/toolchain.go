@@ -19,34 +19,16 @@ type Toolchain struct {
 	Go string
 	// Progress is called before each command with what it does. Nil reports nothing.
 	Progress func(string)
-	// SkipGolden leaves out the golden files of the tests.
-	SkipGolden bool
 }
 
 // complete makes the files that follow from the others.
 func (t Toolchain) complete(ctx context.Context, folder string) error {
-	controllerGen := "sigs.k8s.io/controller-tools/cmd/controller-gen@" + ControllerGen
-	steps := []struct {
-		what string
-		args []string
-	}{
-		{"generate DeepCopy and the CustomResourceDefinition", []string{"run", controllerGen, "object", "crd:maxDescLen=200", "paths=./api/...", "output:crd:dir=deploy/files"}},
-		{"write the golden file", []string{"test", "-run", "TestTheGoldenFilesAreRendered", ".", "-update"}},
-	}
 	// controller-gen reads the types with the modules that they import.
 	if err := t.run(ctx, folder, "resolve the modules", "mod", "tidy"); err != nil {
 		return err
-	command.Env = append([]string{"CGO_ENABLED=0"}, os.Environ()...)
 	}
-	for _, step := range steps {
-		if step.args[0] == "test" && t.SkipGolden {
-			continue
-		}
-		if err := t.run(ctx, folder, step.what, step.args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.run(ctx, folder, "generate DeepCopy and the CustomResourceDefinition",
+		"run", "sigs.k8s.io/controller-tools/cmd/controller-gen@"+ControllerGen, "object", "crd:maxDescLen=200", "paths=./api/...", "output:crd:dir=deploy/files")
 }
 
 // GoCommand returns a go command that is interrupted when the context ends, so that it stops its own
@@ -54,6 +36,7 @@ func (t Toolchain) complete(ctx context.Context, folder string) error {
 // compiler, and the same packages are in the cache for each of the commands.
 func GoCommand(ctx context.Context, program string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, program, args...)
+	command.Env = append([]string{"CGO_ENABLED=0"}, os.Environ()...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 10 * time.Second
 	return command

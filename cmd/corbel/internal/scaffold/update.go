@@ -14,10 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
-
-	"github.com/corbel-run/corbel/pkg/component"
 )
 
 // project is a project that exists.
@@ -79,21 +75,8 @@ func (p *project) parameters(o Options) map[string]any {
 	if p == nil || o.Form != FormChart {
 		return nil
 	}
-	var object struct {
-		Spec map[string]any `json:"spec"`
-	}
-	if err := yaml.Unmarshal(p.ours[o.sampleFile()], &object); err != nil || object.Spec == nil {
-		return nil
-	}
-	for _, name := range reserved {
-		if name != "values" {
-			delete(object.Spec, name)
-		}
-	}
-	if _, isObject := object.Spec["values"].(map[string]any); !isObject {
-		delete(object.Spec, "values")
-	}
-	return component.MergedParameters(object.Spec, "values")
+	_, parameters, _ := sampleIn(p.ours[o.sampleFile()])
+	return parameters
 }
 
 // Update takes over a newer source, or a newer version of the library, into a project. Without a path, the
@@ -145,7 +128,6 @@ func Update(ctx context.Context, folder string, source Source, corbel Corbel, to
 	if err := previous.take(ctx, o, next, &report); err != nil || len(report.Conflicts) > 0 {
 		return report, err
 	}
-	tools.SkipGolden = true // the author looks at what changes in them
 	if err := tools.complete(ctx, folder); err != nil {
 		return report, err
 	}
@@ -194,6 +176,7 @@ func (p *project) next(ctx context.Context, o *Options, source Source, corbel Co
 // take changes the files of the project to those that were made anew, and records them.
 func (p *project) take(ctx context.Context, o Options, next map[string][]byte, report *Report) error {
 	sameTable(next[readmeFile], p.base, p.ours)
+	renderGolden := p.takeGolden(ctx, o, next)
 	merged, conflicts, err := merge(ctx, p.base, p.ours, next)
 	if err != nil {
 		return err
@@ -204,6 +187,9 @@ func (p *project) take(ctx context.Context, o Options, next map[string][]byte, r
 		if err := change(p.folder, name, merged[name]); err != nil {
 			return fmt.Errorf("repeat the update: %w", err)
 		}
+	}
+	if err := renderGolden(report); err != nil {
+		return fmt.Errorf("repeat the update: %w", err)
 	}
 	return writeRecord(o, p.folder, next)
 }

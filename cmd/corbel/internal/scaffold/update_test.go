@@ -86,6 +86,48 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 	}
 }
 
+// The golden file follows from the chart and the sample. It is merged only if the author has made something else of it.
+func TestAnUpdateRendersTheGoldenFileAgain(t *testing.T) {
+	chart := func(sign string) []string {
+		return []string{"Chart.yaml", chartHead, "values.yaml", "greeting: hello\n", "templates/a.yaml", strings.ReplaceAll(configMap, "}}\"", "}}"+sign+"\"")}
+	}
+	rendered := func(greeting string) string {
+		return "apiVersion: v1\ndata:\n  a: " + greeting + "\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	}
+	const sample = "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: {name: sample}\nspec: {timeout: 5m, values: {greeting: mine}}\n"
+	for name, test := range map[string]struct {
+		sample, golden string // of the author
+		want           string
+		conflicts      []string
+	}{
+		"no change":                   {"", rendered("hello"), rendered("hello!"), nil},
+		"another sample":              {sample, rendered("mine"), rendered("mine!"), nil},
+		"another sample, and no file": {sample, "", "", nil},
+		"what only the author renders": {
+			sample, rendered("mine (transformed)"), "apiVersion: v1\ndata:\n<<<<<<< yours\n  a: mine (transformed)\n=======\n  a: hello!\n>>>>>>> update\nkind: ConfigMap\nmetadata:\n  name: a\n",
+			[]string{goldenFile},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project, _ := newProject(t, Options{}, chart("")...)
+			check.SameNamed(t, "the golden file of a new project", rendered("hello"), read(t, project, goldenFile))
+			if test.sample != "" {
+				writeFiles(t, project, "samples/shop.yaml", test.sample, goldenFile, test.golden)
+			}
+			if test.golden == "" {
+				check.NoError(t, os.Remove(filepath.Join(project, goldenFile)))
+			}
+			report := check.Must(updateProject(t, project, chart("!")...))(t)
+			got, _ := os.ReadFile(filepath.Join(project, goldenFile))
+			check.SameNamed(t, "the golden file", test.want, string(got))
+			check.EqualNamed(t, "conflicts", test.conflicts, report.Conflicts)
+			if changed := slices.Contains(report.Files, goldenFile); changed != (test.want != "") {
+				t.Errorf("the files that changed are %q", report.Files)
+			}
+		})
+	}
+}
+
 func TestAnUpdateTypesTheSameValues(t *testing.T) {
 	project, _ := newProject(t, Options{}, "Chart.yaml", chartHead, "values.yaml", "greeting: a\nreplicaCount: 1\nimage: {repository: a, tag: b}\nservice: {type: ClusterIP}\n", "templates/a.yaml", configMap)
 	fields := func() []string {
