@@ -89,7 +89,7 @@ var libraries = []Library{
 	{Path: "helm.sh/helm/v4/pkg/ignore", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/internal/scaffold"}, Why: "only charts have files to ignore"},
 	{Path: "helm.sh/helm/v4/pkg/chart/...", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/internal/scaffold"}, Why: "only charts name sub-charts"},
 	{Path: "helm.sh/helm/v4/pkg/helmpath", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command looks for the configuration of Helm"},
-	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm"}, Why: "only charts need Helm"},
+	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/hack/scaffoldfleet"}, Why: "only charts need Helm"},
 	{Path: "oras.land/oras-go/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command fetches charts"},
 	{Path: "github.com/opencontainers/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command fetches charts"},
 	{Path: "github.com/Masterminds/semver/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command chooses versions"},

@@ -33,8 +33,10 @@ type fleet struct {
 type project struct {
 	chart
 	folder string
-	// made and golden are "" as long as they were not tried, "ok", or why not.
-	made, golden  string
+	// made, role and golden are "" as long as they were not tried, "ok", or why not.
+	made, role, golden string
+	// optional are the kinds of the role that the chart holds, and renders with none of its values.
+	optional      []string
 	leaves, typed int
 	// tests are the results of the tests on a control plane, by name.
 	tests           map[string]verdict
@@ -57,15 +59,23 @@ const (
 	buildPatience = 2 * time.Hour
 )
 
-// golden makes all projects, compiles them, writes their golden files, and compares them with another rendering.
-func (f *fleet) golden(ctx context.Context) error {
+// makeAll makes all projects, and compares their roles with what their charts render.
+func (f *fleet) makeAll(ctx context.Context) error {
 	for _, p := range f.projects {
+		p.folder = filepath.Join(f.work, p.Package())
+		if p.made = describe(f.make(ctx, p)); p.made == "ok" {
+			optional, err := p.compareRole(ctx)
+			p.role, p.optional = describe(err), optional
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.folder = filepath.Join(f.work, p.Package())
-		p.made = describe(f.make(ctx, p))
 	}
+	return nil
+}
+
+// golden compiles all projects, and lets them compare their golden files with what they render.
+func (f *fleet) golden(ctx context.Context) error {
 	if err := f.assemble(ctx); err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Scaffoldfleet makes an operator of each Helm chart in a folder, and prints a table of how far each comes: the
-// project is made, compiles, and renders its golden file again; with -rights N, -crashes N and -faults N, these
-// tests of N of them, drawn by the hash of their names, pass on a control plane. The charts are folders in the
-// folder, or in folders of repositories.
+// project is made, its role has no kind that is never applied, it compiles, and renders its golden file again; with
+// -rights N, -crashes N and -faults N, these tests of N of them, drawn by the hash of their names, pass on a control
+// plane. The charts are folders in the folder, or in folders of repositories.
 package main
 
 import (
@@ -30,18 +30,19 @@ func main() {
 	for n, test := range liveTests {
 		flag.IntVar(&counts[n], test, 0, "of how many of them the test of "+test+" runs, on a control plane of its own")
 	}
+	roles := flag.Bool("roles", false, "end when the roles are compared: nothing is compiled")
 	limit := flag.Int("limit", 0, "how many charts are taken, drawn by the hash of their names; 0 means all")
 	only := flag.String("only", "", "charts, as repository/name, separated by commas; by default all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *charts, *work, scaffold.SpecMode(*spec), counts, *limit, *only); err != nil {
+	if err := run(ctx, *charts, *work, scaffold.SpecMode(*spec), *roles, counts, *limit, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, folder, work string, spec scaffold.SpecMode, counts [len(liveTests)]int, limit int, only string) error {
+func run(ctx context.Context, folder, work string, spec scaffold.SpecMode, roles bool, counts [len(liveTests)]int, limit int, only string) error {
 	library, err := os.Getwd()
 	if err != nil {
 		return err
@@ -68,6 +69,13 @@ func run(ctx context.Context, folder, work string, spec scaffold.SpecMode, count
 	f := &fleet{work: work, library: library, spec: spec}
 	for _, c := range charts {
 		f.projects = append(f.projects, &project{chart: c})
+	}
+	if err := f.makeAll(ctx); err != nil {
+		return err
+	}
+	if roles {
+		fmt.Println(table(f.projects))
+		return nil
 	}
 	if err := f.golden(ctx); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // for each that was tried live.
 func table(projects []*project) string {
 	var b strings.Builder
-	b.WriteString("| repository | charts | made | golden | leaves typed |\n|---|---|---|---|---|\n")
+	b.WriteString("| repository | charts | made | role | golden | leaves typed |\n|---|---|---|---|---|---|\n")
 	repositories := map[string][]*project{}
 	var names []string
 	for _, p := range projects {
@@ -29,8 +29,16 @@ func table(projects []*project) string {
 	b.WriteString(repositoryRow("all", projects))
 	b.WriteString("\n| chart | what is wrong |\n|---|---|\n")
 	for _, p := range projects {
-		if p.golden != "ok" {
-			fmt.Fprintf(&b, "| %s | %s |\n", p, firstSet(p.golden, p.made))
+		for _, problem := range []string{p.made, p.role, p.golden} {
+			if problem != "ok" && problem != "" {
+				fmt.Fprintf(&b, "| %s | %s |\n", p, problem)
+			}
+		}
+	}
+	b.WriteString("\n| chart | kinds of the role that no values render |\n|---|---|\n")
+	for _, p := range projects {
+		if len(p.optional) > 0 {
+			fmt.Fprintf(&b, "| %s | %s |\n", p, strings.Join(p.optional, ", "))
 		}
 	}
 	b.WriteString("\n| chart | rights | crashes | faults | refused, kinds unused |\n|---|---|---|---|---|\n")
@@ -43,17 +51,20 @@ func table(projects []*project) string {
 }
 
 func repositoryRow(name string, projects []*project) string {
-	var made, golden, leaves, typed int
+	var made, role, golden, leaves, typed int
 	for _, p := range projects {
 		if p.made == "ok" {
 			made++
+		}
+		if p.role == "ok" {
+			role++
 		}
 		if p.golden == "ok" {
 			golden++
 		}
 		leaves, typed = leaves+p.leaves, typed+p.typed
 	}
-	return fmt.Sprintf("| %s | %d | %d | %d | %d of %d (%.1f %%) |\n", name, len(projects), made, golden, typed, leaves, 100*float64(typed)/float64(max(leaves, 1)))
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d of %d (%.1f %%) |\n", name, len(projects), made, role, golden, typed, leaves, 100*float64(typed)/float64(max(leaves, 1)))
 }
 
 // liveRow is the row of a project that was tried live.
