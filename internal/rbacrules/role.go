@@ -28,6 +28,8 @@ type Operator struct {
 	Deployer string
 	// CreatesNamespaces is set if objects may be in namespaces that are created for them.
 	CreatesNamespaces bool
+	// ReadsSecrets is set if specs refer to Secrets.
+	ReadsSecrets bool
 }
 
 // dependentVerbs are the reconciler's verbs for dependent objects, under every policy.
@@ -134,6 +136,9 @@ func (o Operator) own() []rule {
 		{"Their status.", o.Group, o.Resource + "/status", "", "patch"},
 		{"What happens to them.", "events.k8s.io", "events", "", "create, patch"},
 		{"Revisions and large inventories, beside the components.", "", "secrets", "", "get, list, create, patch, delete"},
+	}
+	if o.ReadsSecrets {
+		own = append(own, rule{"The Secrets that specs refer to.", "", "secrets", "", "get, list, watch"})
 	}
 	if o.Namespaced {
 		return own

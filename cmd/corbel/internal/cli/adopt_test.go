@@ -66,6 +66,8 @@ func TestTheValuesOfAReleaseFindTheirPlaces(t *testing.T) {
 		{"fields of the same path", object{"replicas": int64(3), "image": object{"tag": "1"}, "labels": object{"a": "b"}}, typed, object{"replicas": int64(3), "image": object{"tag": "1"}, "labels": object{"a": "b"}}, nil},
 		{"no such fields", object{"image": object{"tag": "1", "registry": "r"}, "other": object{"a": 1}}, typed, object{"image": object{"tag": "1"}}, []string{"image.registry", "other"}},
 		{"below values", object{"image": object{"tag": "1", "registry": "r"}, "other": object{"a": 1}}, curated, object{"image": object{"tag": "1"}, "values": object{"image": object{"registry": "r"}, "other": object{"a": 1}}}, nil},
+		{"a text for a reference", object{"auth": object{"password": "x", "user": "u"}}, props{"values": open, "auth": {Type: "object", Properties: props{"password": {Type: "object", Properties: props{"name": text}}, "user": text}}},
+			object{"auth": object{"user": "u"}, "values": object{"auth": object{"password": "x"}}}, nil},
 		{"a field of ours", object{"suspend": true}, typed, object{}, []string{"suspend"}},
 		{"a field of ours, below values", object{"suspend": true, "values": object{"a": 1}}, curated, object{"values": object{"suspend": true, "values": object{"a": 1}}}, nil},
 		{"a null", object{"maybe": nil, "replicas": nil}, typed, object{"maybe": nil}, []string{"replicas"}},

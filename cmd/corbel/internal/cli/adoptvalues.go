@@ -55,7 +55,7 @@ func (m *mapping) add(path []string, values map[string]any, schema apiextensions
 		switch {
 		case exists && isObject && len(field.Properties) > 0 && len(inner) > 0:
 			m.add(at, inner, field)
-		case exists && (value != nil || field.Nullable):
+		case exists && (value != nil || field.Nullable) && (isObject || value == nil || field.Type != "object"): // no text for a reference to a Secret
 			put(m.spec, at, value)
 		case m.anything:
 			put(m.spec, append([]string{free}, at...), value)

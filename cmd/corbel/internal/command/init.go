@@ -74,7 +74,7 @@ func initCommand() *cobra.Command {
 	flags.StringVar(&f.options.Group, "group", "", "the API group of the component, such as shop.example.com")
 	flags.StringVar(&f.options.Version, "version", "v1alpha1", "the API version of the component")
 	flags.StringVar(&f.options.Module, "module", "", "the Go module; by default GROUP/FOLDER")
-	flags.StringVar(&f.spec, "spec", "curated", "which values of a chart are typed: curated (about a dozen), full, or values (none)")
+	flags.StringVar(&f.spec, "spec", "curated", "which values of a chart are typed: curated (those that users need most), full, or values (none)")
 	flags.StringSliceVar(&f.options.Fields, "field", nil, "the values to type, in place of those that curated chooses, such as replicaCount,image.tag")
 	flags.BoolVar(&f.options.Namespaced, "namespaced", false, "give the operator rights in its own namespace only")
 	flags.BoolVar(&f.options.Impersonate, "impersonate", false, "let the service account "+scaffold.Deployer+" in the namespace of each component write its objects; the operator itself has no rights to them")

@@ -125,7 +125,7 @@ func checkTarget(target string) error {
 
 // build makes the whole project in a folder that has its source. Previous is the project that is updated, or nil.
 func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples []sample, previous *project, tools Toolchain) (Report, error) {
-	learned, err := learn(ctx, o, stage, samples, previous.parameters(*o))
+	learned, err := learn(ctx, o, stage, samples, previous.parameters(*o), previous == nil)
 	if err != nil {
 		return Report{}, err
 	}
@@ -139,14 +139,14 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 		return Report{}, err
 	}
 	files["deploy/templates/rbac.yaml"] = []byte(learned.rights)
-	if files[o.sampleFile()], err = sampleOf(*o, learned.sample, learned.unrendered); err != nil {
+	if files[o.sampleFile()], err = sampleOf(*o, learned); err != nil {
 		return Report{}, err
 	}
 	ofAuthor := learned.keepSample || learned.unrendered != "" // the golden file is that of the sample of the author
 	if ofAuthor {
 		previous.keep(files, goldenFile)
 	}
-	if learned.keepSample {
+	if learned.keepSample || previous.hasChanged(o.sampleFile()) { // new defaults in its comments are worth no conflict
 		previous.keep(files, o.sampleFile())
 	}
 	table, err := fieldTable(files, *o)
@@ -220,21 +220,6 @@ func crdSize(stage string) (int, error) {
 
 // sampleFile is the file of the sample.
 func (o Options) sampleFile() string { return "samples/" + o.Variable() + ".yaml" }
-
-// sampleOf returns the manifest of a component with values of the chart. Lacking says what it lacks, or is empty.
-func sampleOf(o Options, values map[string]any, lacking string) ([]byte, error) {
-	spec := map[string]any{}
-	if len(values) > 0 {
-		spec["values"] = values
-	}
-	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": o.Group + "/" + o.Version, "kind": o.Kind, "metadata": map[string]any{"name": "sample"}, "spec": spec,
-	})
-	if lacking != "" {
-		text = append([]byte("# Fill in spec.values; the chart cannot be rendered without: "+lacking+"\n"), text...)
-	}
-	return text, err
-}
 
 // isSource reports whether a file is part of the source of the project.
 func (o Options) isSource(name string) bool {

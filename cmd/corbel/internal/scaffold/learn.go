@@ -32,9 +32,11 @@ type learned struct {
 	sample map[string]any // values of a chart with which it renders
 	// keepSample says that only the sample of the author can be rendered.
 	keepSample bool
-	// unrendered says why no sample can be rendered; empty if one can.
-	unrendered string
-	notes      []string
+	// failure says why the default values of a chart cannot be rendered, and unrendered why no sample can be; empty if they can.
+	failure, unrendered string
+	// typed is the tree of the values that are typed.
+	typed *values.Field
+	notes []string
 	// escalates is set if roles or bindings are rendered, and createsNamespaces if objects are in
 	// another namespace than the component.
 	escalates, createsNamespaces bool
@@ -43,23 +45,22 @@ type learned struct {
 }
 
 // learn reads the source in the folder of a project. It records in the options which values are typed. Samples
-// are values to try a chart with, and own is what the author has made of the sample of an existing project.
-func learn(ctx context.Context, o *Options, stage string, samples []sample, own map[string]any) (l learned, err error) {
+// are values to try a chart with, and own is what the author has made of the sample of a project that is not new.
+func learn(ctx context.Context, o *Options, stage string, samples []sample, own map[string]any, isNew bool) (l learned, err error) {
 	source := os.DirFS(stage)
-	if o.Form == FormChart {
-		root, notes, err := typedValues(o, source)
-		if err != nil {
+	if o.Form == FormChart { // what is wrong with the values comes before what follows from it
+		if _, _, err := allValues(source); err != nil {
 			return l, err
-		}
-		if l.notes = notes; len(root.Fields) > 0 {
-			if l.code, err = values.GoTypes(root, o.Kind); err != nil {
-				return l, err
-			}
 		}
 	}
 	kinds, err := l.kinds(ctx, *o, source, samples, own)
 	if err != nil {
 		return l, err
+	}
+	if o.Form == FormChart {
+		if err := l.types(o, source, isNew); err != nil {
+			return l, err
+		}
 	}
 	if l.escalates = rbacrules.Escalates(kinds); l.escalates {
 		l.notes = append(l.notes, noteOfEscalation(*o))
@@ -70,7 +71,7 @@ func learn(ctx context.Context, o *Options, stage string, samples []sample, own 
 	}
 	operator := rbacrules.Operator{
 		Account: o.Name, Group: o.Group, Resource: o.Plural(), Namespace: "{{ .Release.Namespace }}", Namespaced: o.Namespaced,
-		CreatesNamespaces: l.createsNamespaces,
+		CreatesNamespaces: l.createsNamespaces, ReadsSecrets: l.code.HasSecrets,
 	}
 	if o.Impersonate {
 		operator.Deployer = Deployer
@@ -108,30 +109,92 @@ func allValues(source fs.FS) (*values.Field, []string, error) {
 	return root, notes, nil
 }
 
-// typedValues returns the tree of the values of a chart that are typed. If it chooses them, it records the choice, so that a
-// newer chart, or a newer program, types the same: a field that vanishes loses what users have set.
+// types writes the types of the values of a chart. If it chooses the values, it records the choice, so that a newer chart, or
+// a newer program, types the same: a field that vanishes, or gets another type, loses what users have set.
+func (l *learned) types(o *Options, source fs.FS, isNew bool) error {
+	if o.Spec == SpecCurated && len(o.Fields) == 0 {
+		root, _, err := allValues(source)
+		if err != nil {
+			return err
+		}
+		documents, err := documentsOf(source)
+		if err != nil {
+			return err
+		}
+		documents.Failure, documents.Sample = l.failure, l.sample
+		var left []string
+		if o.Fields, left = values.Curated(root, chartName(source), documents); len(o.Fields) == 0 {
+			o.Spec = SpecValues
+			if len(root.Fields) > 0 {
+				l.notes = append(l.notes, "the chart has none of the values that are typed by default, so the spec has only the field values: name values by --field, or type all by --spec full")
+			}
+		}
+		if count := len(left); count > 0 {
+			l.notes = append(l.notes, fmt.Sprintf("the documents of the chart mention more values than have become fields: %s (%d in all); they are set below values, or become fields by the list fields in %s and corbel init --update",
+				strings.Join(left[:min(count, 5)], ", "), count, recordFile))
+		}
+		isNew = true
+	}
+	root, notes, err := typedValues(o, source)
+	if err != nil {
+		return err
+	}
+	l.notes = append(notes, l.notes...)
+	if isNew {
+		o.Secrets = values.Secrets(root)
+	}
+	values.Refer(root, o.Secrets)
+	if l.typed = root; len(root.Fields) > 0 {
+		l.code, err = values.GoTypes(root, o.Kind)
+	}
+	return err
+}
+
+// documentsOf reads what a chart says about its values outside of values.yaml.
+func documentsOf(source fs.FS) (values.Documents, error) {
+	d := values.Documents{Templates: map[string]string{}}
+	err := fs.WalkDir(source, "chart", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if name == "chart/charts" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		name = strings.TrimPrefix(name, "chart/")
+		to := func(string) {}
+		switch lower := strings.ToLower(name); {
+		case lower == "readme.md":
+			to = func(text string) { d.Readme = text }
+		case lower == "questions.yaml" || lower == "questions.yml":
+			to = func(text string) { d.Questions = []byte(text) }
+		case name == "templates/NOTES.txt":
+			to = func(text string) { d.Notes = text }
+		case strings.HasPrefix(name, "templates/"):
+			to = func(text string) { d.Templates[name] = text }
+		default:
+			return nil
+		}
+		text, err := fs.ReadFile(source, "chart/"+name)
+		to(string(text))
+		return err
+	})
+	return d, err
+}
+
+// typedValues returns the tree of the values of a chart that are typed, before references to Secrets take the place of some.
 func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 	root, notes, err := allValues(source)
 	if err != nil {
 		return nil, nil, err
-	}
-	var untyped []string
-	if o.Spec == SpecCurated && len(o.Fields) == 0 {
-		if o.Fields = values.Curated(root, chartName(source)); len(o.Fields) == 0 {
-			o.Spec = SpecValues
-			if len(root.Fields) > 0 {
-				untyped = []string{"the chart has none of the values that are typed by default, so the spec has only the field values: name values by --field, or type all by --spec full"}
-			}
-		}
 	}
 	switch {
 	case len(o.Fields) > 0:
 		if root, err = values.Select(root, o.Fields); err != nil {
 			return nil, nil, fmt.Errorf("--field: %w", err)
 		}
-		notes = nil
-	case o.Spec == SpecValues:
-		return &values.Field{Type: values.Object}, untyped, nil
+		notes = slices.DeleteFunc(notes, func(note string) bool { return !strings.Contains(note, " is left out: ") })
+	case o.Spec != SpecFull:
+		return &values.Field{Type: values.Object}, nil, nil
 	}
 	root.Fields = slices.DeleteFunc(root.Fields, func(f *values.Field) bool {
 		taken := slices.Contains(reserved, f.Key)
@@ -146,16 +209,19 @@ func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 // keepTyped lets an update type the same values as before, and says which of them a newer chart has no more, or has with
 // another type.
 func keepTyped(o *Options, last, next fs.FS) (notes []string, err error) {
+	if o.Spec == SpecCurated && len(o.Fields) == 0 { // the author wants another choice
+		return nil, nil
+	}
 	before, _, err := typedValues(o, last)
 	if err != nil {
 		return nil, err
 	}
-	known, _, err := allValues(next)
+	newer, _, err := allValues(next)
 	if err != nil {
 		return nil, err
 	}
 	if len(o.Fields) > 0 {
-		paths := values.Paths(known)
+		paths := values.Paths(newer)
 		o.Fields = slices.DeleteFunc(o.Fields, func(field string) bool { return !slices.Contains(paths, strings.TrimSpace(field)) })
 		if len(o.Fields) == 0 {
 			o.Spec = SpecValues
@@ -165,6 +231,8 @@ func keepTyped(o *Options, last, next fs.FS) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	known := values.Paths(before)
+	o.Secrets = append(o.Secrets, slices.DeleteFunc(values.Secrets(after), func(path string) bool { return slices.Contains(known, path) })...)
 	now := typesOf(after)
 	was := typesOf(before)
 	for _, name := range slices.Sorted(maps.Keys(was)) {
@@ -262,6 +330,9 @@ func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, sa
 	}
 	all, err = l.rendered(ctx, o, generator, nil)
 	found, failure := err == nil, err
+	if err != nil {
+		l.failure = err.Error()
+	}
 	if slices.ContainsFunc(all, func(kind rbacrules.Kind) bool {
 		return kind.Group == "apiregistration.k8s.io" && kind.Kind == "APIService"
 	}) {
@@ -294,7 +365,7 @@ func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, sa
 	}
 	if !found {
 		l.unrendered = oneLine(failure.Error(), 600)
-		l.notes = append(l.notes, fmt.Sprintf("the chart cannot be rendered with its default values: fill in spec.values of samples/%s.yaml, and run make golden: %s", o.Variable(), l.unrendered))
+		l.notes = append(l.notes, fmt.Sprintf("the chart cannot be rendered with its default values: fill in the spec of samples/%s.yaml, and run make golden: %s", o.Variable(), l.unrendered))
 	}
 	return all, tried, nil
 }

@@ -33,6 +33,9 @@ type Options struct {
 	// Fields are the paths of the values to type, in place of those that SpecCurated chooses. What it
 	// has chosen for a new project is recorded here, so that an update types the same values.
 	Fields []string `json:"fields,omitempty"`
+	// Secrets are the paths of the typed values that are references to Secrets: passwords, tokens, and the names of Secrets.
+	// What a new project has is recorded, because another type of a field would refuse what users have set.
+	Secrets []string `json:"secrets,omitempty"`
 	// Namespaced gives the operator rights in its own namespace only.
 	Namespaced bool `json:"namespaced,omitempty"`
 	// Impersonate lets service accounts in the namespaces of components write their objects.
@@ -57,7 +60,7 @@ type SpecMode string
 
 // The modes.
 const (
-	// SpecCurated types about a dozen values that most users set.
+	// SpecCurated types up to two dozen values that users need most.
 	SpecCurated SpecMode = "curated"
 	// SpecFull types all values.
 	SpecFull SpecMode = "full"

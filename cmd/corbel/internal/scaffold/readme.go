@@ -16,6 +16,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -248,7 +249,10 @@ func typeWord(name string) string {
 	return name
 }
 
-// docOf returns the comment of a field without its markers, and its default.
+// chartDefault is the sentence with the default of a value in the comment of its field.
+var chartDefault = regexp.MustCompile(`The chart sets (.+?) by default\.`)
+
+// docOf returns the comment of a field without its markers and its default, and that default.
 func docOf(field *ast.Field) (doc, fallback string) {
 	var lines []string
 	for line := range strings.Lines(field.Doc.Text()) {
@@ -260,7 +264,11 @@ func docOf(field *ast.Field) (doc, fallback string) {
 			lines = append(lines, line)
 		}
 	}
-	return strings.Join(lines, " "), fallback
+	doc = strings.Join(lines, " ")
+	if of := chartDefault.FindStringSubmatch(doc); of != nil {
+		doc, fallback = strings.TrimSpace(strings.Replace(doc, of[0], "", 1)), strings.Trim(of[1], `"`)
+	}
+	return doc, fallback
 }
 
 // row writes a row.

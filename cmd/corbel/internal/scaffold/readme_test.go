@@ -47,7 +47,7 @@ func TestTheReadmeListsAllFields(t *testing.T) {
 	// A table that has changed on both sides is no conflict.
 	report, err := updateProject(t, project, "Chart.yaml", chartHead, "values.yaml", "greeting: hello\n# How many\nreplicaCount: 2\n", "templates/a.yaml", configMap)
 	readme = read(t, project, "README.md")
-	if err != nil || len(report.Conflicts) > 0 || !strings.Contains(readme, "# My operator") || !strings.Contains(readme, "| `mine` |") || !strings.Contains(readme, "| `replicaCount` | integer | `2` | How many |") {
+	if err != nil || len(report.Conflicts) > 0 || !strings.Contains(readme, "# My operator") || !strings.Contains(readme, "| `mine` |") || !strings.Contains(readme, "| `replicaCount` | integer | `2` | How many. |") {
 		t.Errorf("%+v, %v:\n%s", report, err, readme)
 	}
 	writeFiles(t, project, "README.md", "Mine.\n")

@@ -137,7 +137,7 @@ func learnFrom(t *testing.T, o Options, own map[string]any, files ...string) (le
 	writeFiles(t, filepath.Join(stage, folders[o.Form]), files...)
 	o.Name, o.Kind, o.Group = "shop-operator", "Shop", "shop.example.com"
 	check.NoError(t, o.validate())
-	return learn(t.Context(), &o, stage, nil, own)
+	return learn(t.Context(), &o, stage, nil, own, true)
 }
 
 func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {

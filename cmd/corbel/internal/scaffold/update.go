@@ -70,6 +70,11 @@ func (p *project) keep(files map[string][]byte, name string) {
 	}
 }
 
+// hasChanged reports whether the author has changed a file, or removed it.
+func (p *project) hasChanged(name string) bool {
+	return p != nil && !bytes.Equal(p.base[name], p.ours[name])
+}
+
 // parameters returns the parameters of the sample that the author has; nil without a project or a sample that can be read.
 func (p *project) parameters(o Options) map[string]any {
 	if p == nil || o.Form != FormChart {

@@ -62,7 +62,7 @@ func TestAnUpdateKeepsWhatIsTheAuthors(t *testing.T) {
 	newer := []string{"Chart.yaml", chartHead, "values.yaml", "greeting: hello\nsize: 2\nreplicaCount: 1\n", "templates/a.yaml", configMap, "templates/new.yaml", ""}
 	report := check.Must(updateProject(t, project, newer...))(t)
 	want := Report{
-		Files:     []string{"chart/templates/new.yaml", "chart/templates/old/dropped.yaml", "chart/values.yaml"},
+		Files:     []string{"api/v1alpha1/values.go", "chart/templates/new.yaml", "chart/templates/old/dropped.yaml", "chart/values.yaml", "samples/shop.yaml"},
 		Conflicts: []string{"chart/templates/edited.yaml (it stays as it is)", "chart/values.yaml"},
 	}
 	check.Equal(t, want, report)
@@ -134,8 +134,7 @@ func TestAnUpdateTypesTheSameValues(t *testing.T) {
 		o := check.Must(readRecord(project))(t)
 		return o.Fields
 	}
-	check.Equal(t, []string{"image.repository", "image.tag", "replicaCount", "service.type"}, fields())
-	// A new typed field with a default would take precedence over what users have set in values.
+	check.Equal(t, []string{"greeting", "replicaCount", "image.repository", "image.tag", "service.type"}, fields())
 	report, err := updateProject(t, project, "Chart.yaml", chartHead, "values.yaml", "greeting: a\nreplicaCount: auto\nimage: {repository: a}\nservice: {type: ClusterIP}\nautoscaling: {enabled: true}\n", "templates/a.yaml", configMap)
 	if err != nil || len(report.Conflicts) > 0 {
 		t.Fatalf("%+v, %v", report, err)
@@ -145,11 +144,11 @@ func TestAnUpdateTypesTheSameValues(t *testing.T) {
 		"the type of the value replicaCount changes from Integer to String: components that have set it may be refused",
 	}
 	check.Equal(t, want, report.Notes)
-	check.Equal(t, []string{"image.repository", "replicaCount", "service.type"}, fields())
+	check.Equal(t, []string{"greeting", "replicaCount", "image.repository", "service.type"}, fields())
 	if text := read(t, project, "api/v1alpha1/values.go"); strings.Contains(text, "Tag") || strings.Contains(text, "Autoscaling") || !strings.Contains(text, "ReplicaCount *string") {
 		t.Errorf("the types are\n%s", text)
 	}
-	if _, err := updateProject(t, project, "Chart.yaml", chartHead, "values.yaml", "greeting: a\n", "templates/a.yaml", configMap); err != nil || len(fields()) > 0 {
+	if _, err := updateProject(t, project, "Chart.yaml", chartHead, "values.yaml", "other: a\n", "templates/a.yaml", strings.ReplaceAll(configMap, "greeting", "other")); err != nil || len(fields()) > 0 {
 		t.Errorf("without any of them: %v, %v", fields(), err)
 	}
 }
@@ -178,11 +177,11 @@ func TestTheSampleOfAChartThatNeedsValues(t *testing.T) {
 	})
 	t.Run("nothing", func(t *testing.T) {
 		project, report := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/a.yaml", configMap)
-		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "fill in spec.values of samples/shop.yaml") || !strings.Contains(report.Notes[0], "the greeting is missing") {
+		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "fill in the spec of samples/shop.yaml") || !strings.Contains(report.Notes[0], "the greeting is missing") {
 			t.Errorf("got the notes %q", report.Notes)
 		}
 		text := read(t, project, "samples/shop.yaml")
-		if !strings.HasPrefix(text, "# Fill in spec.values; the chart cannot be rendered without: ") || !strings.Contains(text, "the greeting is missing") {
+		if !strings.HasPrefix(text, "# Fill in the spec; the chart cannot be rendered without: ") || !strings.Contains(text, "the greeting is missing") {
 			t.Errorf("the sample is\n%s", text)
 		}
 		filled := "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: {name: sample}\nspec: {values: {greeting: hello}}\n"

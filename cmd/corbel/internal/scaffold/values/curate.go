@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// maxCurated bounds the leaves of a curated tree.
-const maxCurated = 15
+// maxCurated bounds the leaves of a curated tree, and maxNeeded those that are not chosen by their usual names.
+const (
+	maxCurated = 24
+	maxNeeded  = 16
+)
 
 // maxCuratedDepth bounds the keys of a path to a curated field.
-const maxCuratedDepth = 3
+const maxCuratedDepth = 4
 
 // wish is a value that users of most charts set: a field with one of the keys, the best one first,
-// directly below one of the parents ("" is the root, and none is anything).
+// below one of the parents ("" is the root, and none is anything).
 type wish struct {
 	parents, keys []string
 	// kinds restricts the types; nil allows all.
@@ -25,7 +28,7 @@ type wish struct {
 var (
 	inImage   = []string{"image"}
 	inIngress = []string{"ingress"}
-	inService = []string{"service"}
+	inService = []string{"service", "expose"}
 	inVolume  = []string{"persistence", "persistentVolume", "storage", "pvc"}
 	inAuth    = []string{"", "auth", "admin", "credentials"}
 	isText    = []Type{String}
@@ -45,6 +48,7 @@ var wishes = []wish{
 	{inVolume, []string{"size"}, isText},
 	{inService, []string{"type"}, isText},
 	{inAuth, []string{"existingSecret", "existingSecretName", "secretName"}, isText},
+	{inAuth, []string{"password", "adminPassword", "rootPassword", "token"}, isText},
 	{[]string{"autoscaling"}, []string{"enabled"}, isSwitch},
 	{[]string{"metrics"}, []string{"enabled"}, isSwitch},
 	{nil, []string{"nodeSelector"}, nil},
@@ -63,15 +67,50 @@ var asides = []string{"global", "volumepermissions", "initcontainer", "sysctl", 
 // mainNames are keys of the component that a chart is named for, the best one first, if none has its name.
 var mainNames = []string{"main", "app", "server", "primary", "master", "controller", "operator", "web"}
 
-// Curated returns the paths of the values that users of a chart set most, for [Select]: at most 15
-// leaves of image, replicas, resources, ingress, persistence, service, existing secrets,
-// autoscaling, metrics and placement. Of several candidates, the one that is nested least is
-// taken; of those, one of the component with the name of the chart or a usual name like server, and else the first one.
-func Curated(root *Field, chart string) []string {
+// Curated returns the paths of the values that users of a chart need most, for [Select]: at most 24 leaves. First come
+// those that the chart fails without, then those that its documents tell users to set, then scalars at the top
+// level, addresses and passwords, then those with usual names: image, replicas, resources, ingress, persistence,
+// service, autoscaling, metrics and placement, and at last those in long tables. Left are the values that are
+// documented, and find no place.
+func Curated(root *Field, chart string, documents Documents) (taken, left []string) {
+	needs := rank(root, documents)
+	ranked := needs.ranked()
+	leaves := 0
+	take := func(path string, field *Field, limit int) bool {
+		total, _ := Leaves(field)
+		if slices.Contains(taken, path) {
+			return true
+		}
+		if leaves+total > limit {
+			return false
+		}
+		leaves += total
+		taken = append(taken, path)
+		return true
+	}
+	for _, path := range ranked {
+		if needs.ranks[path] >= rankSpecific {
+			take(path, needs.leaves[path], maxNeeded)
+		}
+	}
+	for _, usual := range usualValues(root, chart) {
+		take(strings.Join(usual.keys, "."), usual.field, maxCurated)
+	}
+	for _, path := range ranked {
+		if !take(path, needs.leaves[path], maxCurated) && needs.ranks[path] > rankDocumented {
+			left = append(left, path)
+		}
+	}
+	return taken, left
+}
+
+// usualValues returns the values with usual names, in the order of their importance. Of several candidates, the
+// one that is nested least is taken; of those, one of the component with the name of the chart or a usual name
+// like server, and else the first one.
+func usualValues(root *Field, chart string) []candidate {
 	byDepth := candidatePaths(root, nil)
 	slices.SortStableFunc(byDepth, func(a, b candidate) int { return len(a.keys) - len(b.keys) })
-	var taken []string
-	leaves := 0
+	var usual []candidate
 	// Of a chart with several components, one is the main component.
 	component := mainComponent(root, chart)
 	for _, wish := range wishes {
@@ -79,17 +118,14 @@ func Curated(root *Field, chart string) []string {
 		if !ok {
 			continue
 		}
-		if total, _ := Leaves(chosen.field); leaves+total <= maxCurated {
-			leaves += total
-			taken = append(taken, strings.Join(chosen.keys, "."))
-			// Replicas decide nothing: those of a database are often a component of their own.
-			above := chosen.keys[:len(chosen.keys)-1]
-			if component == "" && len(above) > min(1, len(wish.parents)) && !slices.Equal(wish.kinds, isNumber) {
-				component = above[0]
-			}
+		usual = append(usual, chosen)
+		// Replicas decide nothing: those of a database are often a component of their own.
+		above := chosen.keys[:len(chosen.keys)-1]
+		if component == "" && len(above) > min(1, len(wish.parents)) && !slices.Contains(wish.parents, above[0]) && !slices.Equal(wish.kinds, isNumber) {
+			component = above[0]
 		}
 	}
-	return taken
+	return usual
 }
 
 // mainComponent returns the key of the component that a chart is made for; empty if no name tells.
@@ -169,7 +205,7 @@ func (w wish) matches(c candidate) int {
 	switch {
 	case len(c.keys) > maxCuratedDepth, w.kinds != nil && !slices.Contains(w.kinds, c.field.Type):
 		return -1
-	case w.parents != nil && !slices.Contains(w.parents, parent):
+	case w.parents != nil && !slices.ContainsFunc(w.parents, func(p string) bool { return p == parent || slices.Contains(c.keys[:last], p) }):
 		return -1
 	case parent != "metrics" && slices.Contains(c.keys[:last], "metrics"), parent == "metrics" && c.keys[last] != "enabled":
 		return -1

@@ -23,6 +23,9 @@ const (
 	Core Type = "Core"
 	// Any accepts every value.
 	Any Type = "Any"
+	// SecretKey is a text in a Secret, and SecretName the name of a Secret. Only Refer makes them.
+	SecretKey  Type = "SecretKey"
+	SecretName Type = "SecretName"
 )
 
 // Origin says what a type was derived from.

@@ -37,6 +37,7 @@ func TestRoundTrip(t *testing.T) {
 		"bitnami": {
 			decoded(t, `{"global": {}, "commonLabels": {}, "image": {"tag": "", "pullSecrets": []}, "extraFlags": [], "metrics": {"enabled": false, "extraArgs": []}}`),
 			decoded(t, `{"primary": {"count": 0, "livenessProbe": {"enabled": false, "httpGet": {"port": "http"}}, "resources": {}, "tolerations": [], "pdb": {"minAvailable": "50%"}, "service": {"nodePorts": {"cache": 30000}}}}`),
+			decoded(t, `{"auth": {"password": {"name": "x", "key": "y"}, "existingSecret": {"name": "z"}, "enabled": false}}`),
 			decoded(t, `{"primary": {"podSecurityContext": {"runAsNonRoot": false}, "revisionHistoryLimit": "", "persistence": {"accessModes": [], "selector": {}}}}`),
 		},
 		"helmdocs": {
@@ -56,6 +57,7 @@ func TestRoundTrip(t *testing.T) {
 		text := check.Must(os.ReadFile(filepath.Join("testdata", folder, "values.yaml")))(t)
 		own := check.Must(parseValues(text))(t)
 		delete(own.value, "a,b")
+		delete(own.value, "auth") // it has texts in place of references
 		if primary, ok := own.value["primary"].(map[string]any); ok {
 			// The empty object stands for a number that is not set.
 			delete(primary["pdb"].(map[string]any), "minAvailable")
@@ -67,6 +69,18 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("the values of %s differ after a round trip (-want +got):\n%s", folder, diff)
 			}
 		}
+	}
+}
+
+// The chart gets what is in Secrets, or their names; a Secret that is not loaded is empty.
+func TestReferencesToSecrets(t *testing.T) {
+	var given bitnami.CacheValues
+	check.NoError(t, json.Unmarshal([]byte(`{"auth": {"password": {"name": "x"}, "existingSecret": {"name": "z"}, "enabled": true}}`), &given))
+	parameters := map[string]any{"auth": map[string]any{"password": map[string]any{"name": "x"}, "existingSecret": map[string]any{"name": "z"}, "enabled": true, "user": "u"}}
+	given.SetSecrets(parameters)
+	check.Equal(t, map[string]any{"auth": map[string]any{"password": "", "existingSecret": "z", "enabled": true, "user": "u"}}, parameters)
+	for _, values := range []bitnami.CacheValues{{}, {Auth: &bitnami.CacheValuesAuth{}}} {
+		values.SetSecrets(map[string]any{})
 	}
 }
 

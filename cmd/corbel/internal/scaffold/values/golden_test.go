@@ -43,6 +43,7 @@ func TestGoTypesOfCharts(t *testing.T) {
 	for folder, name := range charts {
 		t.Run(folder, func(t *testing.T) {
 			root, notes := learnChart(t, folder)
+			Refer(root, Secrets(root))
 			code := check.Must(GoTypes(root, name))(t)
 			check.Golden(t, filepath.Join("testdata", folder, "types.go"), license+strings.TrimSpace(file(folder, code))+"\n", *rewrite)
 			check.Golden(t, filepath.Join("testdata", folder, "notes.txt"), strings.Join(notes, "\n")+"\n", *rewrite)

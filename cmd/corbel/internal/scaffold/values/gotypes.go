@@ -19,6 +19,8 @@ type Code struct {
 	Source string
 	// Imports are the import specs that it needs, like `corev1 "k8s.io/api/core/v1"`, sorted by path.
 	Imports []string
+	// HasSecrets reports whether there are references to Secrets, so that the struct has the method SetSecrets.
+	HasSecrets bool
 }
 
 // GoTypes writes the struct declarations for the values, with kubebuilder markers. The struct for
@@ -29,9 +31,10 @@ type Code struct {
 // scalars and objects are pointers, and lists and maps have "omitzero", so that a value that is
 // zero or empty is not mistaken for one that is not set.
 //
-// Defaults that are zero, or that belong to lists and maps, have no marker: the chart has them.
-// Those of image references (registry, repository, tag, digest, version) have none either: the
-// API server stores defaults, and a stored tag would keep the old image after an upgrade of the chart.
+// Comments say what the chart sets by default. No field has a default of its own: the API server stores defaults, and
+// a stored one would hide a newer default of the chart.
+//
+// No field is required: a user can set its value in another place.
 func GoTypes(root *Field, name string) (Code, error) {
 	if !token.IsIdentifier(name) || !token.IsExported(name) {
 		return Code{}, fmt.Errorf("%q is no exported Go identifier: use a name like %q", name, "Redis")
@@ -40,7 +43,8 @@ func GoTypes(root *Field, name string) (Code, error) {
 		return Code{}, fmt.Errorf("the root of the values of %s is no object", name)
 	}
 	g := &generator{imports: map[string]bool{}, types: names{}}
-	g.declare(root, g.types.unique(name+"Values"), "")
+	g.declare(nestedType{object: root, name: g.types.unique(name + "Values"), goPath: "v", jsonPath: "values"})
+	g.setSecrets(name + "Values")
 	if len(g.problems) > 0 {
 		return Code{}, fmt.Errorf("the values of %s have no Go type: %s", name, strings.Join(g.problems, "; "))
 	}
@@ -51,7 +55,7 @@ func GoTypes(root *Field, name string) (Code, error) {
 	imports := slices.SortedFunc(maps.Keys(g.imports), func(a, b string) int {
 		return strings.Compare(a[strings.Index(a, `"`):], b[strings.Index(b, `"`):])
 	})
-	return Code{Source: string(source), Imports: imports}, nil
+	return Code{Source: string(source), Imports: imports, HasSecrets: len(g.secrets) > 0}, nil
 }
 
 // generator writes structs.
@@ -60,14 +64,16 @@ type generator struct {
 	imports  map[string]bool
 	types    names
 	problems []string
+	// secrets are statements that put loaded values in place of references.
+	secrets []string
 }
 
 // declare writes the struct of an object, and then those below it.
-func (g *generator) declare(object *Field, name, path string) {
+func (g *generator) declare(as nestedType) {
 	var below []nestedType
 	var members []string
-	// A field cannot have the name of a method that controller-gen writes.
-	fields, keys := names{"DeepCopy": true, "DeepCopyInto": true}, map[string]bool{}
+	// A field cannot have the name of a method.
+	object, fields, keys := as.object, names{"DeepCopy": true, "DeepCopyInto": true, "SetSecrets": true}, map[string]bool{}
 	if object.Core != "" {
 		_, embedded, _ := strings.Cut(object.Core, ".")
 		fields.unique(embedded)
@@ -80,20 +86,26 @@ func (g *generator) declare(object *Field, name, path string) {
 		}
 		keys[field.Key] = true
 		goField := fields.unique(goName(field.Key))
-		goType, nested := g.goType(field, name+goField)
+		goType, nested := g.goType(field, as.name+goField)
 		if nested != nil {
-			nested.path = join(path, line(field.Key))
+			nested.path = join(as.path, line(field.Key))
+			if field.Type == Object && as.goPath != "" {
+				nested.goPath = as.goPath + "." + goField
+				nested.jsonPath = fmt.Sprintf("%s[%q].(map[string]any)", as.jsonPath, field.Key)
+				nested.guard = as.guard + nested.goPath + " != nil && "
+			}
 			below = append(below, *nested)
 		}
-		members = append(members, fmt.Sprintf("%s\t%s %s `json:\"%s,%s\"`\n", comment(field), goField, pointer(field)+goType, field.Key, omit(field)))
+		g.refer(field, as, goField)
+		members = append(members, fmt.Sprintf("%s\t%s %s `json:\"%s,%s\"%s`\n", comment(field), goField, pointer(field)+goType, field.Key, omit(field), fallbackKeys(field)))
 	}
 	doc := "has the values of the chart that are typed."
-	if path != "" {
-		doc = "has the values below " + path + "."
+	if as.path != "" {
+		doc = "has the values below " + as.path + "."
 	}
-	fmt.Fprintf(&g.source, "// %s %s\ntype %s struct {\n%s}\n\n", name, doc, name, strings.Join(members, "\n"))
+	fmt.Fprintf(&g.source, "// %s %s\ntype %s struct {\n%s}\n\n", as.name, doc, as.name, strings.Join(members, "\n"))
 	for _, nested := range below {
-		g.declare(nested.object, nested.name, nested.path)
+		g.declare(nested)
 	}
 }
 
@@ -101,6 +113,47 @@ func (g *generator) declare(object *Field, name, path string) {
 type nestedType struct {
 	object     *Field
 	name, path string
+	// goPath and jsonPath are expressions for the struct and for the map of its values, and guard is the condition,
+	// with an operator after it, under which they exist. They are empty below lists and maps.
+	goPath, jsonPath, guard string
+}
+
+// refer adds the statement that puts the content of a Secret, or its name, in place of the reference to it.
+func (g *generator) refer(field *Field, in nestedType, goField string) {
+	reference := in.goPath + "." + goField
+	var loaded string
+	switch {
+	case in.goPath == "":
+		return
+	case field.Type == SecretKey:
+		loaded = "string(" + reference + ".Value())"
+	case field.Type == SecretName:
+		loaded = reference + ".Name"
+	default:
+		return
+	}
+	g.secrets = append(g.secrets, fmt.Sprintf("\tif %s%s != nil {\n\t\t%s[%q] = %s\n\t}\n", in.guard, reference, in.jsonPath, field.Key, loaded))
+}
+
+// setSecrets writes the method that replaces the references to Secrets, if there are any.
+func (g *generator) setSecrets(name string) {
+	if len(g.secrets) == 0 {
+		return
+	}
+	fmt.Fprintf(&g.source, "// SetSecrets puts the contents and names of Secrets into the values of the chart, in place of the references to them.\n"+
+		"func (v *%s) SetSecrets(values map[string]any) {\n%s}\n", name, strings.Join(g.secrets, ""))
+}
+
+// fallbackKeys returns the tag that names the keys to look for in a Secret, if the reference names none.
+func fallbackKeys(field *Field) string {
+	if field.Type != SecretKey {
+		return ""
+	}
+	keys := field.Key
+	if last := lastWord(field.Key); last != field.Key {
+		keys += "," + last
+	}
+	return fmt.Sprintf(" fallbackKeys:%q", keys)
 }
 
 // goType returns the type of a field without its pointer, and the struct that it needs, if any,
@@ -131,6 +184,9 @@ func (g *generator) goType(field *Field, name string) (string, *nestedType) {
 		return name, &nestedType{object: field, name: name}
 	case Core:
 		return g.core(field.Core), nil
+	case SecretKey, SecretName:
+		g.imports[`"github.com/corbel-run/corbel/pkg/component"`] = true
+		return map[Type]string{SecretKey: "component.SecretKeyReference", SecretName: "component.SecretReference"}[field.Type], nil
 	case Number, Any:
 		// The schema of a custom resource refuses Go floats.
 		g.imports[`apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"`] = true

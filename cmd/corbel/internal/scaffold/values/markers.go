@@ -4,9 +4,9 @@
 package values
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -18,7 +18,7 @@ const marker = "+kubebuilder:validation:"
 // comment returns the doc comment and the markers of a field.
 func comment(field *Field) string {
 	var lines []string
-	for _, line := range wrap(field.Doc) {
+	for _, line := range wrap(described(field)) {
 		lines = append(lines, "// "+line)
 	}
 	for _, m := range markers(field) {
@@ -34,9 +34,6 @@ func comment(field *Field) string {
 // markers returns what controller-gen has to know about a field.
 func markers(field *Field) []string {
 	result := []string{"+optional"}
-	if field.Required {
-		result = []string{"+required"}
-	}
 	switch field.Type {
 	case Number:
 		result = append(result, marker+"Schemaless", marker+"Type=number")
@@ -48,9 +45,6 @@ func markers(field *Field) []string {
 	result = append(result, restrictions(field, marker)...)
 	if elem := field.Elem; field.Type == List && elem != nil && (elem.Type == String || elem.Type == Integer) {
 		result = append(result, restrictions(elem, marker+"items:")...)
-	}
-	if value, ok := defaultOf(field); ok {
-		result = append(result, "+kubebuilder:default="+value)
 	}
 	return result
 }
@@ -95,48 +89,43 @@ func literal(value any) string {
 	}
 }
 
-// imageWords are the last words of keys that say which image, or which version, runs.
-var imageWords = []string{"image", "registry", "repository", "tag", "digest", "version"}
-
-// defaultOf returns the default of a scalar for its marker, if it is to be stored.
-func defaultOf(field *Field) (string, bool) {
-	if slices.Contains(imageWords, lastWord(field.Key)) || field.Required || !isAllowed(field, field.Default) {
-		return "", false
-	}
-	switch v := field.Default.(type) {
-	case bool:
-		return literal(v), v && field.Type == Bool
-	case int64:
-		return literal(v), v != 0 && (field.Type == Integer || field.Type == Number || field.Type == IntOrString)
-	case float64:
-		return literal(v), v != 0 && isExact(v) && field.Type == Number
-	case string:
-		return literal(v), v != "" && (field.Type == String || field.Type == IntOrString)
+// described returns the doc of a field with its default in the chart. The default comes last, unless the description in
+// a CustomResourceDefinition, which is cut, would lack it.
+func described(field *Field) string {
+	const cut = 200
+	set := defaultSentence(field)
+	switch doc := strings.TrimSpace(field.Doc); {
+	case doc == "" || set == "":
+		return doc + set
+	case len(doc)+len(set)+2 > cut:
+		return set + " " + doc
+	case strings.HasSuffix(doc, ".") || strings.HasSuffix(doc, "!") || strings.HasSuffix(doc, "?"):
+		return doc + " " + set
 	default:
-		return "", false
+		return doc + ". " + set
 	}
 }
 
-// isAllowed reports whether the restrictions of a field allow a value: the API server refuses a
-// schema whose default they do not allow.
-func isAllowed(field *Field, value any) bool {
-	if len(field.Enum) > 0 && !slices.Contains(field.Enum, value) {
-		return false
+// defaultSentence says what the chart sets by default; empty if that is nothing. A default that is long, or a secret, is
+// in the chart only.
+func defaultSentence(field *Field) string {
+	const limit = 80
+	if isEmpty(field.Default) {
+		return ""
 	}
-	if n, ok := float(value); ok {
-		if field.Minimum != nil && n < *field.Minimum || field.Maximum != nil && n > *field.Maximum {
-			return false
-		}
+	if value := asJSON(field.Default); len(value) <= limit && field.Type != SecretKey {
+		return "The chart sets " + value + " by default."
 	}
-	if s, ok := value.(string); ok {
-		length := int64(utf8.RuneCountInString(s))
-		if field.MinLength != nil && length < *field.MinLength || field.MaxLength != nil && length > *field.MaxLength {
-			return false
-		}
-		pattern, err := regexp.Compile(field.Pattern)
-		return err == nil && pattern.MatchString(s)
-	}
-	return true
+	return "The chart has a default."
+}
+
+// asJSON writes a JSON value.
+func asJSON(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // it has been decoded from JSON
+	return strings.TrimSpace(text.String())
 }
 
 // wrap breaks a doc into lines of about 100 characters. No line looks like a marker.

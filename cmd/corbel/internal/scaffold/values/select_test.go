@@ -64,7 +64,7 @@ func TestSelectRefuses(t *testing.T) {
 // curated returns the tree of the curated values.
 func curated(t *testing.T, root *Field, chart string) *Field {
 	t.Helper()
-	paths := Curated(root, chart)
+	paths, _ := Curated(root, chart, Documents{})
 	if len(paths) == 0 {
 		return &Field{Type: Object}
 	}
@@ -77,7 +77,7 @@ func TestCurated(t *testing.T) {
 		name, chart, values string
 		want                []string
 	}{
-		{name: "nothing is known", values: "a: 1\nb: {c: 2}"},
+		{name: "nothing is known", values: "a: {}\nb: {c: 2}"},
 		{name: "the top level comes first", values: "web: {replicas: 1, resources: {}}\nreplicas: 2\nsidecar: {image: {tag: v1}}\nimage: {tag: v2, pullPolicy: Always, debug: true}",
 			want: []string{"web", "web.resources", "replicas", "image", "image.tag", "image.pullPolicy"}},
 		{name: "one component", values: "db: {resources: {}, persistence: {size: 1Gi}}\nfront: {replicas: 2, resources: {}, service: {type: ClusterIP}}\ncache: {service: {type: ClusterIP}, persistence: {size: 1Gi}}\nimage: {tag: x}",
@@ -88,10 +88,11 @@ func TestCurated(t *testing.T) {
 			want: []string{"server", "server.image", "server.image.tag", "server.replicaCount", "server.resources", "server.persistence", "server.persistence.size", "server.service", "server.service.type"}},
 		{name: "helpers are not the application", values: "global: {image: {tag: x}}\nmetrics: {enabled: true, resources: {}, image: {tag: y}, service: {type: x}}\nvolumePermissions: {resources: {}}",
 			want: []string{"metrics", "metrics.enabled"}},
-		{name: "not more than fifteen", values: "image: {repository: a, tag: b, pullPolicy: c}\nreplicaCount: 1\nresources: {}\ningress: {enabled: true, hosts: [{host: a, path: b}], className: c, tls: []}\n" +
+		{name: "not more than two dozen", values: "image: {repository: a, tag: b, pullPolicy: c}\nreplicaCount: 1\nresources: {}\ningress: {enabled: true, hosts: [{host: a, path: b, c: c, d: d, e: e, f: f}], className: c, tls: []}\n" +
 			"persistence: {enabled: true, size: 1Gi, storageClass: x}\nservice: {type: x, port: 1}\nauth: {existingSecret: x}\nautoscaling: {enabled: true}\nmetrics: {enabled: true}\nnodeSelector: {}\ntolerations: []\naffinity: {}",
-			want: []string{"image", "image.repository", "image.tag", "replicaCount", "resources", "ingress", "ingress.enabled", "ingress.hosts", "persistence", "persistence.enabled",
-				"persistence.size", "service", "service.type", "auth", "auth.existingSecret", "autoscaling", "autoscaling.enabled", "metrics", "metrics.enabled", "nodeSelector", "tolerations"}},
+			want: []string{"image", "image.repository", "image.tag", "image.pullPolicy", "replicaCount", "resources", "ingress", "ingress.enabled", "ingress.hosts", "ingress.className",
+				"persistence", "persistence.enabled", "persistence.size", "persistence.storageClass", "service", "service.type", "service.port", "auth", "auth.existingSecret",
+				"autoscaling", "autoscaling.enabled", "metrics", "metrics.enabled", "nodeSelector", "tolerations", "affinity"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			curated := curated(t, learnText(t, test.values), test.chart)

@@ -4,6 +4,7 @@
 package bitnami
 
 import (
+	"github.com/corbel-run/corbel/pkg/component"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,23 +21,22 @@ type CacheValues struct {
 	// +optional
 	CommonLabels map[string]string `json:"commonLabels,omitzero"`
 
-	// Domain of the cluster
+	// Domain of the cluster. The chart sets "cluster.local" by default.
 	// +optional
-	// +kubebuilder:default="cluster.local"
 	ClusterDomain *string `json:"clusterDomain,omitempty"`
 
 	// Image of the cache
 	// +optional
 	Image *CacheValuesImage `json:"image,omitempty"`
 
-	// Architecture. Allowed values: `standalone` or `replication`
+	// Architecture. Allowed values: `standalone` or `replication`. The chart sets "replication" by
+	// default.
 	// +optional
-	// +kubebuilder:default="replication"
 	Architecture *string `json:"architecture,omitempty"`
 
-	// Configuration of the cache
+	// Configuration of the cache. The chart sets "# A line that is no comment.\nappendonly yes" by
+	// default.
 	// +optional
-	// +kubebuilder:default="# A line that is no comment.\nappendonly yes"
 	Configuration *string `json:"configuration,omitempty"`
 
 	// Flags of the process
@@ -45,6 +45,9 @@ type CacheValues struct {
 
 	// +optional
 	Primary *CacheValuesPrimary `json:"primary,omitempty"`
+
+	// +optional
+	Auth *CacheValuesAuth `json:"auth,omitempty"`
 
 	// +optional
 	Metrics *CacheValuesMetrics `json:"metrics,omitempty"`
@@ -63,20 +66,20 @@ type CacheValuesGlobal struct {
 
 // CacheValuesImage has the values below image.
 type CacheValuesImage struct {
-	// Registry of the image
+	// Registry of the image. The chart sets "registry.example.com" by default.
 	// +optional
 	Registry *string `json:"registry,omitempty"`
 
-	// Repository of the image
+	// Repository of the image. The chart sets "example/cache" by default.
 	// +optional
 	Repository *string `json:"repository,omitempty"`
 
+	// The chart sets "8.0.1" by default.
 	// +optional
 	Tag *string `json:"tag,omitempty"`
 
-	// Pull policy of the image
+	// Pull policy of the image. The chart sets "IfNotPresent" by default.
 	// +optional
-	// +kubebuilder:default="IfNotPresent"
 	PullPolicy *string `json:"pullPolicy,omitempty"`
 
 	// Secrets to pull the image with
@@ -86,9 +89,8 @@ type CacheValuesImage struct {
 
 // CacheValuesPrimary has the values below primary.
 type CacheValuesPrimary struct {
-	// Number of primaries
+	// Number of primaries. The chart sets 1 by default.
 	// +optional
-	// +kubebuilder:default=1
 	Count *int64 `json:"count,omitempty"`
 
 	// Number of revisions to keep
@@ -121,6 +123,7 @@ type CacheValuesPrimary struct {
 	// +optional
 	NodeAffinityPreset *CacheValuesPrimaryNodeAffinityPreset `json:"nodeAffinityPreset,omitempty"`
 
+	// The chart sets {"type":"RollingUpdate"} by default.
 	// +optional
 	UpdateStrategy *appsv1.DeploymentStrategy `json:"updateStrategy,omitempty"`
 
@@ -138,9 +141,8 @@ type CacheValuesPrimary struct {
 type CacheValuesPrimaryLivenessProbe struct {
 	corev1.Probe `json:",inline"`
 
-	// Enable the probe
+	// Enable the probe. The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
@@ -148,9 +150,8 @@ type CacheValuesPrimaryLivenessProbe struct {
 type CacheValuesPrimaryPodSecurityContext struct {
 	corev1.PodSecurityContext `json:",inline"`
 
-	// Enable the security context of the pod
+	// Enable the security context of the pod. The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
@@ -158,8 +159,8 @@ type CacheValuesPrimaryPodSecurityContext struct {
 type CacheValuesPrimaryContainerSecurityContext struct {
 	corev1.SecurityContext `json:",inline"`
 
+	// The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
@@ -174,8 +175,8 @@ type CacheValuesPrimaryNodeAffinityPreset struct {
 
 // CacheValuesPrimaryPdb has the values below primary.pdb.
 type CacheValuesPrimaryPdb struct {
+	// The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Create *bool `json:"create,omitempty"`
 
 	// Pods that stay available
@@ -186,8 +187,8 @@ type CacheValuesPrimaryPdb struct {
 
 // CacheValuesPrimaryService has the values below primary.service.
 type CacheValuesPrimaryService struct {
+	// The chart sets "ClusterIP" by default.
 	// +optional
-	// +kubebuilder:default="ClusterIP"
 	Type *string `json:"type,omitempty"`
 
 	// +optional
@@ -202,8 +203,8 @@ type CacheValuesPrimaryService struct {
 
 // CacheValuesPrimaryServicePorts has the values below primary.service.ports.
 type CacheValuesPrimaryServicePorts struct {
+	// The chart sets 6379 by default.
 	// +optional
-	// +kubebuilder:default=6379
 	Cache *int64 `json:"cache,omitempty"`
 }
 
@@ -216,26 +217,43 @@ type CacheValuesPrimaryServiceNodePorts struct {
 
 // CacheValuesPrimaryPersistence has the values below primary.persistence.
 type CacheValuesPrimaryPersistence struct {
+	// The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
 
+	// The chart sets ["ReadWriteOnce"] by default.
 	// +optional
 	AccessModes []string `json:"accessModes,omitzero"`
 
+	// The chart sets "8Gi" by default.
 	// +optional
-	// +kubebuilder:default="8Gi"
 	Size *string `json:"size,omitempty"`
 
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 
+// CacheValuesAuth has the values below auth.
+type CacheValuesAuth struct {
+	// Password of the cache. The chart has a default.
+	// +optional
+	Password *component.SecretKeyReference `json:"password,omitempty" fallbackKeys:"password"`
+
+	// Secret with the password
+	// +optional
+	ExistingSecret *component.SecretReference `json:"existingSecret,omitempty"`
+
+	// The chart sets true by default.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
 // CacheValuesMetrics has the values below metrics.
 type CacheValuesMetrics struct {
+	// The chart sets false by default.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
@@ -243,4 +261,14 @@ type CacheValuesMetrics struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ExtraArgs *apiextensionsv1.JSON `json:"extraArgs,omitempty"`
+}
+
+// SetSecrets puts the contents and names of Secrets into the values of the chart, in place of the references to them.
+func (v *CacheValues) SetSecrets(values map[string]any) {
+	if v.Auth != nil && v.Auth.Password != nil {
+		values["auth"].(map[string]any)["password"] = string(v.Auth.Password.Value())
+	}
+	if v.Auth != nil && v.Auth.ExistingSecret != nil {
+		values["auth"].(map[string]any)["existingSecret"] = v.Auth.ExistingSecret.Name
+	}
 }

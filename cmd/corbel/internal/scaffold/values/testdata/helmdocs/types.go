@@ -13,9 +13,8 @@ import (
 
 // ShopValues has the values of the chart that are typed.
 type ShopValues struct {
-	// Number of pods. It is ignored if autoscaling is enabled.
+	// Number of pods. It is ignored if autoscaling is enabled. The chart sets 2 by default.
 	// +optional
-	// +kubebuilder:default=2
 	ReplicaCount *int64 `json:"replicaCount,omitempty"`
 
 	// +optional
@@ -35,24 +34,22 @@ type ShopValues struct {
 	// +kubebuilder:validation:Maximum=600
 	Timeout *int64 `json:"timeout,omitempty"`
 
-	// Port of the administration
+	// Port of the administration. The chart sets "http" by default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:default="http"
 	AdminPort *intstr.IntOrString `json:"adminPort,omitempty"`
 
-	// Level of the log
+	// Level of the log. The chart sets "info" by default.
 	// +optional
 	// +kubebuilder:validation:Enum={"debug","info","warn"}
-	// +kubebuilder:default="info"
 	LogLevel *string `json:"logLevel,omitempty"`
 
+	// The chart sets 0.5 by default.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=number
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
-	// +kubebuilder:default=0.5
 	Ratio *apiextensionsv1.JSON `json:"ratio,omitempty"`
 
 	// +optional
@@ -64,69 +61,75 @@ type ShopValues struct {
 	// +optional
 	ServiceAccount *ShopValuesServiceAccount `json:"serviceAccount,omitempty"`
 
+	// The chart sets {"example.com/team":"shop"} by default.
 	// +optional
 	PodAnnotations map[string]string `json:"podAnnotations,omitzero"`
 
 	// +optional
 	PodSecurityContext *corev1.PodSecurityContext `json:"podSecurityContext,omitempty"`
 
+	// The chart sets {"runAsNonRoot":true} by default.
 	// +optional
 	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 
 	// +optional
 	Ingress *ShopValuesIngress `json:"ingress,omitempty"`
 
+	// The chart sets {"rollingUpdate":{"maxSurge":"25%","maxUnavailable":1}} by default.
 	// +optional
 	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 
+	// The chart sets [{"name":"MODE","value":"production"}] by default.
 	// +optional
 	Env []corev1.EnvVar `json:"env,omitzero"`
 
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// These have different types.
+	// These have different types. The chart sets [1,"two",false] by default.
 	// +optional
 	Mixture []apiextensionsv1.JSON `json:"mixture,omitzero"`
 
+	// The chart sets [8080,"http"] by default.
 	// +optional
 	Ports []intstr.IntOrString `json:"ports,omitzero"`
 
+	// The chart sets [[1,2],[3]] by default.
 	// +optional
 	Matrix [][]int64 `json:"matrix,omitzero"`
 
+	// The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	X9to5 *bool `json:"9to5,omitempty"`
 
+	// The chart sets "go" by default.
 	// +optional
-	// +kubebuilder:default="go"
 	Func *string `json:"func,omitempty"`
 
+	// The chart sets 1 by default.
 	// +optional
-	// +kubebuilder:default=1
 	ReplicaCount2 *int64 `json:"Replica-Count,omitempty"`
 
+	// The chart sets 2 by default.
 	// +optional
-	// +kubebuilder:default=2
 	ReplicaCount3 *int64 `json:"replica_count,omitempty"`
 
+	// The chart sets 3 by default.
 	// +optional
-	// +kubebuilder:default=3
 	REPLICACOUNT *int64 `json:"REPLICACOUNT,omitempty"`
 
+	// The chart sets 1 by default.
 	// +optional
-	// +kubebuilder:default=1
 	Größe *int64 `json:"größe,omitempty"`
 
+	// The chart sets "x" by default.
 	// +optional
-	// +kubebuilder:default="x"
 	X日本 *string `json:"日本,omitempty"`
 }
 
 // ShopValuesImage has the values below image.
 type ShopValuesImage struct {
-	// Repository of the image
+	// Repository of the image. The chart sets "registry.example.com/shop" by default.
 	// +optional
 	Repository *string `json:"repository,omitempty"`
 
@@ -137,8 +140,8 @@ type ShopValuesImage struct {
 
 // ShopValuesServiceAccount has the values below serviceAccount.
 type ShopValuesServiceAccount struct {
+	// The chart sets true by default.
 	// +optional
-	// +kubebuilder:default=true
 	Create *bool `json:"create,omitempty"`
 
 	// +optional
@@ -147,12 +150,14 @@ type ShopValuesServiceAccount struct {
 
 // ShopValuesIngress has the values below ingress.
 type ShopValuesIngress struct {
+	// The chart sets false by default.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// +optional
 	ClassName *string `json:"className,omitempty"`
 
+	// The chart has a default.
 	// +optional
 	Hosts []ShopValuesIngressHosts `json:"hosts,omitzero"`
 

@@ -11,43 +11,46 @@ import (
 
 // StoreValues has the values of the chart that are typed.
 type StoreValues struct {
-	// Mode of the store.
+	// Mode of the store. The chart sets "cluster" by default.
 	// +optional
 	// +kubebuilder:validation:Enum={"single","cluster"}
-	// +kubebuilder:default="cluster"
 	Mode *string `json:"mode,omitempty"`
 
+	// The chart sets 3 by default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=7
-	// +kubebuilder:default=3
 	Replicas *int64 `json:"replicas,omitempty"`
 
+	// The chart sets 8080 by default.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:default=8080
 	Port *intstr.IntOrString `json:"port,omitempty"`
 
+	// The chart sets 0.75 by default.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=number
 	// +kubebuilder:validation:Minimum=0.25
 	// +kubebuilder:validation:Maximum=1
-	// +kubebuilder:default=0.75
 	Threshold *apiextensionsv1.JSON `json:"threshold,omitempty"`
 
+	// The chart sets {"limits":{"memory":"1Gi"}} by default.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
+	// The chart sets [{"key":"dedicated","operator":"Exists"}] by default.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitzero"`
 
+	// The chart sets {"main":{"url":"https://example.com","weight":10}} by default.
 	// +optional
 	Backends map[string]StoreValuesBackends `json:"backends,omitzero"`
 
 	// +optional
 	Storage *StoreValuesStorage `json:"storage,omitempty"`
 
+	// The chart sets ["a","b"] by default.
 	// +optional
 	// +kubebuilder:validation:items:Enum={"a","b","c;d","e\"f"}
 	Features []string `json:"features,omitzero"`
@@ -61,7 +64,7 @@ type StoreValues struct {
 	Custom *apiextensionsv1.JSON `json:"custom,omitempty"`
 
 	// Key of the license. +kubebuilder:default="none"
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	License *string `json:"license,omitempty"`
 
@@ -83,9 +86,9 @@ type StoreValuesBackends struct {
 
 // StoreValuesStorage has the values below storage.
 type StoreValuesStorage struct {
+	// The chart sets "10Gi" by default.
 	// +optional
 	// +kubebuilder:validation:MinLength=2
-	// +kubebuilder:default="10Gi"
 	Size *string `json:"size,omitempty"`
 
 	// +optional
