@@ -107,8 +107,10 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p.until(`document.querySelector('#spec').value.includes('replicas: 2')`)
 	p.script(`document.querySelector('#spec').value = document.querySelector('#spec').value.replace('replicas: 2', 'replicas: 5')`)
 	p.click(".plan button", "Plan")
-	p.shows("#panel-plan pre", "spec.replicas  2 → 5")
-	p.shows("#panel-plan pre", "Nothing was written.")
+	p.until(`[...document.querySelectorAll('#panel-plan .change tr')].some((r) => [...r.cells].map((c) => c.textContent).join() === 'spec.replicas,2,5')`)
+	p.shows("#panel-plan .verbatim", "Nothing was written.")
+	p.click("summary", "Deployment corner-web")
+	p.until(`![...document.querySelectorAll('#panel-plan .change')].find((c) => c.textContent.includes('Deployment corner-web')).querySelector('table').checkVisibility()`)
 	p.script(`document.querySelector('#spec').value = 'replicas: many'`)
 	p.expect("409")
 	p.click(".plan button", "Plan")
@@ -125,8 +127,8 @@ func TestAnEditIsPlanned(t *testing.T) {
 	p.until(`document.activeElement === document.body && location.hash.endsWith('/plan')`)
 	b.untilReady(t)
 	p.click(".plan button", "Plan the deletion")
-	p.shows("#panel-plan pre", "Shop market/corner: deletion")
-	p.shows("#panel-plan pre", "- Deployment")
+	p.shows("#panel-plan .verbatim", "Shop market/corner: deletion")
+	p.until(`[...document.querySelectorAll('.change')].some((c) => c.textContent === '- Deployment corner-web deleted')`)
 	if text := p.text(`document.body.innerText`); strings.Contains(text, "a very secret canary") {
 		t.Error("the page shows the value of a Secret")
 	}
@@ -145,7 +147,7 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	}
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), corner("history"))
 	p.click("tr:has(button) button", "Compare")
-	p.shows("#panel-history pre", "spec.replicas")
+	p.shows("#panel-history .change", "spec.replicas")
 	revision := p.text(`document.querySelector('tr:has(button) td').textContent`)
 	p.click("tr:has(button) button", "Roll back")
 	p.until(`document.querySelector('#confirm').open && document.activeElement.id === 'confirm-phrase' && document.querySelector('#confirm-go').disabled`)
@@ -192,7 +194,15 @@ func TestAFleetIsSearched(t *testing.T) {
 	p.press("QUOTA used")
 	p.until(fmt.Sprintf(`document.querySelector('#count').textContent === '1 of %d components'`, fleetSize+1))
 	p.shows(".row", "the quota is used up")
-	p.press(kb.Escape)
+	// The address has the search. It is marked when the component that is open is not among the results.
+	p.location(corner("tree"))
+	p.shows("#count", "not the open one")
+	p.run(chromedp.Reload())
+	p.until(`document.querySelector('#heading')?.textContent === 'Shop market/corner' && location.hash.endsWith('/corner/tree?search=QUOTA+used') && document.querySelector('.astray .row')`)
+	p.click("#all", "Show all")
+	p.until(`document.querySelector('#search').value === '' && !location.hash.includes('?') && !document.querySelector('.astray')`)
+	p.location("#")
+	p.until(`document.querySelector('.row').textContent.includes('branch-0777')`) // the worst is the first
 	p.click(".chip", "Not ready")
 	p.until(`document.querySelectorAll('.row').length === 1`)
 	p.click(".chip", "All")
@@ -240,11 +250,11 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.until(`document.querySelector('#tab-cause').getAttribute('aria-selected') === 'true' && !document.querySelector('#panel-cause').hidden && document.querySelector('#panel-tree').hidden`)
 	p.tabTo(`e.id === 'tab-cause'`)
 	p.press(kb.ArrowRight)
-	p.until(`document.activeElement.id === 'tab-plan' && location.hash.endsWith('/plan')`)
+	p.until(`document.activeElement.id === 'tab-plan' && location.hash.includes('/plan?search=')`)
 	p.press(kb.Escape)
-	p.until(`document.activeElement.id === 'list' && location.hash === ''`)
+	p.until(`document.activeElement.id === 'list' && location.hash.startsWith('#?search=')`)
 	p.run(chromedp.NavigateBack())
-	p.until(`location.hash.endsWith('/plan') && !document.querySelector('#panel-plan').hidden`)
+	p.until(`location.hash.includes('/plan?') && !document.querySelector('#panel-plan').hidden`)
 	// The keys that are characters can be switched off, and stay so.
 	p.script(`document.activeElement.blur()`)
 	p.press("?")
@@ -256,7 +266,7 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	p.run(chromedp.Reload())
 	p.until(`document.querySelector('#panel-plan') && !document.querySelector('#shortcuts').checked`)
 	p.press("1?")
-	if !p.is(`location.hash.endsWith('/plan') && !document.querySelector('#help').open`) {
+	if !p.is(`location.hash.includes('/plan?') && !document.querySelector('#help').open`) {
 		t.Error("keys that were switched off do something")
 	}
 	p.script(`document.querySelector('#shortcuts').click()`)
@@ -504,8 +514,18 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 		}
 	})
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), "")
+	p.location(corner("tree"))
+	p.until(`document.querySelectorAll('.pod').length > 2`)
+	pod := p.text(`document.querySelector('.pod a').hash`)
+	about := func(tab string) string {
+		return hashOf(shopType, market, "corner", tab+"/apps%2FDeployment%2Fmarket%2Fcorner-web")
+	}
 	views := []struct{ name, hash, ready string }{
 		{"overview", "", `document.querySelector('.cards') && document.querySelector('.row')`},
+		{"list", "#?", `document.querySelector('.row')`},
+		{"object", about("live"), `document.querySelector('#panel-object-live pre')`},
+		{"difference", about("difference"), `document.querySelector('#panel-object-difference .buttons')`},
+		{"log", pod, `document.querySelector('#panel-object-log .chip')`},
 		{"tree", corner("tree"), `document.querySelectorAll('.dependent').length > 10`},
 		{"cause", hashOf(branchType, "team-0", "ill", "cause"), `document.querySelector('#panel-cause .headline')`},
 		{"plan", corner("plan"), `document.querySelector('#spec').value`},
@@ -526,11 +546,11 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 			}
 			check("without a name", strings.Join(p.nameless(), "\n"))
 			check("faint", p.text(faint))
-			for _, width := range []int64{1280, 700, 360} {
-				p.run(p.size(width, 700))
+			for _, width := range []int64{1440, 800, 390, 360} {
+				p.run(p.size(width, 844))
 				check(fmt.Sprintf("%d wide", width), p.text(wide))
 			}
-			if !p.is(fmt.Sprintf(`document.querySelector('.fleet').checkVisibility() === %t`, view.hash == "")) {
+			if isList := view.name == "list"; !p.is(fmt.Sprintf(`document.querySelector('.fleet').checkVisibility() === %t && document.querySelector('main').checkVisibility() === %t`, isList, !isList)) {
 				t.Errorf("%s: a small screen does not show one column", view.name)
 			}
 		}
@@ -544,8 +564,73 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 		p.script(`document.querySelector('#help').close()`)
 	}
 	// The way back on a small screen.
-	p.run(p.size(390, 800))
-	p.location(corner("tree"))
+	p.run(p.size(390, 844))
+	p.location(pod)
+	p.click("button", "‹ Shop market/corner")
 	p.click("button", "‹ Components")
 	p.until(`document.querySelector('.fleet').checkVisibility() && !document.querySelector('main').checkVisibility()`)
+	p.click("a", "‹ Overview")
+	p.until(`!document.querySelector('.fleet').checkVisibility() && document.querySelector('.overview').checkVisibility()`)
+}
+
+func TestObjectsOfAComponentAreOpened(t *testing.T) {
+	b := open(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), corner("tree"))
+	p.click(".dependent a[href*=Deployment]", "corner-web")
+	p.until(`document.activeElement.id === 'object-heading' && document.title === 'corner-web – Shop market/corner – Corbel'`)
+	p.shows("#panel-object-live", "image: registry.example.com/shop:1.0")
+	p.until(`!document.querySelector('#panel-object-live').innerText.includes('managedFields')`)
+	b.annotate(t, deployment("corner-web"), "kubectl-edit", "by hand")
+	p.shows("#panel-object-live", "example.com/note: by hand")
+	p.press("2")
+	p.until(`[...document.querySelectorAll('#panel-object-difference tr')].some((r) => [...r.cells].slice(0, 3).map((c) => c.textContent).join() === 'metadata.annotations[example.com/note],"by hand",kubectl-edit')`)
+	p.click("button", "Compare with the manifest")
+	p.shows("#panel-object-difference .result", "The operator would change nothing of it")
+	p.shows("#panel-object-difference .result pre", "image: registry.example.com/shop:1.0")
+	b.patch(t, deployment("corner-web"), "kubectl-edit", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.com/note":null}}}`)))
+	p.shows("#panel-object-difference", "No other client has set a field of it.")
+	p.press("3")
+	p.shows("#panel-object-events table", "ScalingReplicaSet")
+	p.press("4")
+	p.until(`document.querySelector('#panel-object-log a')`)
+	name := p.text(`document.querySelector('#panel-object-log a').textContent`)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: name}}
+	b.patch(t, pod, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"podsim.corbel.run/log":"the first line"}}}`)))
+	p.click("#panel-object-log a", name)
+	p.shows("#panel-object-log pre", "the first line")
+	b.patch(t, pod, "", client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"podsim.corbel.run/log":"the next line"}}}`)))
+	p.shows("#panel-object-log pre", "the next line") // it goes on reading
+	p.press(kb.Escape)
+	p.until(`location.hash.endsWith('/corner/tree') && document.querySelector('#panel-tree').checkVisibility()`)
+	p.expect("404")
+	p.location(hashOf(shopType, market, "corner", "log/%2FPod%2Fmarket%2Fgone"))
+	p.shows("#panel-object-log", `has no dependent object or pod "/Pod/market/gone"`)
+	b.untilReady(t)
+}
+
+// From the overview to the log of a pod that fails, on a telephone.
+func TestTheLogOfAFailingPodIsThreeTapsAway(t *testing.T) {
+	b := open(t)
+	b.createFleet(t)
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
+	for i := range 2 {
+		name := fmt.Sprintf("alike-%d", i)
+		check.NoError(t, b.createBranch(t.Context(), "team-0", name, branchStatus(v1alpha1.StateError, "Deployment team-0/"+name+"-web: the quota is used up")))
+		t.Cleanup(func() {
+			check.NoError(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", name)))
+		})
+	}
+	p := b.visit(t, b.serve(t, ui.Options{}), "")
+	p.run(p.size(390, 844))
+	p.shows(".overview details", "Deployment team-0/…-web: the quota is used up") // a card for both
+	p.shows(".overview details summary", "2 components")
+	p.shows(".overview", "ImagePullBackOff")
+	if p.is(`document.body.matches('.keyed') || document.querySelector('.fleet').checkVisibility()`) {
+		t.Error("the overview is not the first")
+	}
+	p.click(".card", "Shop market/corner")
+	p.click(".chain .last a", "Pod market/corner-")
+	p.shows("#panel-object-log", "The log is empty") // the simulated kubelet does not say that the container waits
+	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:1.0"}}`)))
+	b.untilReady(t)
 }

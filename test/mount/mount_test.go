@@ -64,7 +64,7 @@ func TestAMountedPageAuthenticatesRequests(t *testing.T) {
 		text                string
 	}{
 		"without a token":          {"GET", "/corbel/", "", 401, "Unauthorized"},
-		"an answer without one":    {"GET", "/corbel/api/components", "", 401, "Unauthorized"},
+		"an answer without one":    {"GET", "/corbel/api/info", "", 401, "Unauthorized"},
 		"a wrong token":            {"GET", "/corbel/", "wrong", 500, "Authentication failed"},
 		"without the right":        {"GET", "/corbel/", stranger, 403, "denied"},
 		"the page":                 {"GET", "/corbel/", viewer, 200, "<html"},

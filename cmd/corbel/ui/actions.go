@@ -43,7 +43,7 @@ func (s *Server) action(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, report, err := steering.Annotate(r.Context(), s.cluster.client, reader, c, func(c inspect.Component) (steering.Annotations, string, error) {
+	c, report, err := steering.Annotate(r.Context(), s.cluster.Client, reader, c, func(c inspect.Component) (steering.Annotations, string, error) {
 		set, text, err := decide(c)
 		if err != nil {
 			err = refused{http.StatusConflict, err.Error()}

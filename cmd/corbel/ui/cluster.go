@@ -27,8 +27,8 @@ import (
 
 // cluster is the way to the API server, with the rights of one user.
 type cluster struct {
-	client client.WithWatch
-	again  func() *inspect.Reader // returns one that does not know the types yet
+	*inspect.Connection
+	again func() *inspect.Reader // returns one that does not know the types yet
 
 	types    atomic.Pointer[knownTypes] // nil until they are known
 	learning singleflight.Group
@@ -47,7 +47,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{client: c.Client, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
+	return &cluster{Connection: c, again: func() *inspect.Reader { c.Forget(); return c.Reader() }}, nil
 }
 
 // known returns the types of components. They are listed again, once for all callers, if they are older than a time; if
@@ -130,7 +130,7 @@ func (s *Server) component(ctx context.Context, a address) (*inspect.Reader, ins
 func (k *cluster) watch(ctx context.Context, kind schema.GroupVersionKind, options *client.ListOptions, each func(object *unstructured.Unstructured, deleted bool)) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	watcher, err := k.client.Watch(ctx, list, options)
+	watcher, err := k.Client.Watch(ctx, list, options)
 	if err != nil {
 		return err
 	}

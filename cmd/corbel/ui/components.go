@@ -4,10 +4,6 @@
 package ui
 
 import (
-	"cmp"
-	"net/http"
-	"slices"
-
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +40,12 @@ type componentSummary struct {
 func componentOf(c inspect.Component) componentSummary {
 	ready := c.Ready()
 	state, message := c.Summary()
+	if state == "" {
+		state = "Not reconciled yet"
+		if c.Mistake == nil {
+			message = "" // it says the same
+		}
+	}
 	drifted := ""
 	if condition := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionDrifted); condition != nil && condition.Status == metav1.ConditionTrue {
 		drifted = condition.Message
@@ -61,28 +63,3 @@ func componentOf(c inspect.Component) componentSummary {
 
 // address is how requests name it.
 func (c componentSummary) address() address { return address{c.Type, c.Namespace, c.Name} }
-
-// gone is a component that does not exist any more.
-func (c componentSummary) gone() componentSummary {
-	return componentSummary{Type: c.Type, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name, UID: c.UID}
-}
-
-// componentList is the answer with all components.
-type componentList struct {
-	Items    []componentSummary `json:"items"`
-	Problems []string           `json:"problems"`
-}
-
-// components lists what the watches of all pages have.
-func (s *Server) components(r *http.Request) (any, error) {
-	s.fleet.acquire()
-	defer s.fleet.release()
-	list, err := s.fleet.list(r.Context())
-	if err != nil {
-		return nil, refused{http.StatusBadGateway, err.Error()}
-	}
-	slices.SortFunc(list.Items, func(a, b componentSummary) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Type, b.Type))
-	})
-	return list, nil
-}

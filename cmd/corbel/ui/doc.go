@@ -14,8 +14,8 @@
 //   - handler.go has the routes, the headers of each answer, and errors; access.go decides which requests are answered.
 //   - cluster.go is the way to the API server. fleet.go watches the components of all types, once for all pages.
 //   - stream.go sends what changed to one page; live.go watches the dependents of the component that it shows.
-//   - components.go and tree.go say what is shown of a component and of its dependents; explain.go, history.go, plan.go and
-//     actions.go are the other answers.
+//   - components.go and tree.go say what is shown of a component and of its dependents, and object.go of one that is open;
+//     explain.go, history.go, plan.go and actions.go are the other answers.
 //
 // What is said about a component is found out by the same packages as for the commands, and in the same words.
 //

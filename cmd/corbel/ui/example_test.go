@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	defer page.Close()
-	request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/api/components", nil)
+	request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/api/info", nil)
 	answer := httptest.NewRecorder()
 	page.ServeHTTP(answer, request)
 	fmt.Println(answer.Code, answer.Body)

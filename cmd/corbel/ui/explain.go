@@ -5,8 +5,10 @@ package ui
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/why"
 )
 
@@ -16,15 +18,11 @@ type explanation struct {
 	Text string `json:"text"`
 }
 
-func (s *Server) why(r *http.Request) (any, error) {
-	_, c, err := s.component(r.Context(), addressIn(r))
-	if err == nil {
-		err = c.Mistake
+func (s *Server) why(r *http.Request, _ *inspect.Reader, c inspect.Component) (any, error) {
+	if c.Mistake != nil {
+		return nil, c.Mistake
 	}
-	if err != nil {
-		return nil, err
-	}
-	collector := why.Collector{Reader: s.cluster.client}
+	collector := why.Collector{Reader: s.cluster.Client}
 	chain, err := collector.Explain(r.Context(), why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler}, time.Now)
 	if err != nil {
 		return nil, err
@@ -34,42 +32,31 @@ func (s *Server) why(r *http.Request) (any, error) {
 
 // eventList is the answer with events, the latest last.
 type eventList struct {
-	Items  []eventItem `json:"items"`
-	Unread string      `json:"unread,omitempty"`
-}
-
-// eventItem is an event about a component, a dependent or a pod.
-type eventItem struct {
-	At      time.Time `json:"at"`
-	Type    string    `json:"type"`
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Object  string    `json:"object"`
-	Count   int32     `json:"count"`
+	Items  []inspect.ObjectEvent `json:"items"`
+	Unread string                `json:"unread,omitempty"`
 }
 
 // maxEvents bounds how many events are sent: the latest.
 const maxEvents = 500
 
-func (s *Server) events(r *http.Request) (any, error) {
-	reader, c, err := s.component(r.Context(), addressIn(r))
-	if err != nil {
-		return nil, err
+// events lists those about a component and all that belongs to it, or about one object.
+func (s *Server) events(r *http.Request, reader *inspect.Reader, v view) (any, error) {
+	key, about := keyIn(r), v.dependents
+	if key != "" {
+		d, err := v.find(key)
+		if err != nil {
+			return nil, err
+		}
+		about = []inspect.Dependent{d}
 	}
-	dependents, err := reader.Dependents(r.Context(), c)
-	if err != nil && len(dependents) == 0 {
-		return nil, err
-	}
-	events, unread := reader.Events(r.Context(), c, dependents)
+	events, unread := reader.Events(r.Context(), v.component, about)
 	if unread != nil && len(events) == 0 {
 		return nil, unread
 	}
-	list := eventList{Items: []eventItem{}}
+	events = slices.DeleteFunc(events, func(e inspect.ObjectEvent) bool { return key != "" && e.Object == v.component.String() })
+	list := eventList{Items: events[max(0, len(events)-maxEvents):]}
 	if unread != nil {
 		list.Unread = unread.Error()
-	}
-	for _, e := range events[max(0, len(events)-maxEvents):] {
-		list.Items = append(list.Items, eventItem{e.Last, e.Type, e.Reason, e.Message, e.Object, e.Count})
 	}
 	return list, nil
 }

@@ -25,20 +25,25 @@ type fleet struct {
 	namespace string
 
 	mu    sync.Mutex
-	users int
-	end   func() // of the watches; nil if there are none
-	idle  *time.Timer
-	after time.Duration // without users
-	state *fleetState
+	end   func()      // of the watches
+	state *fleetState // nil if there are no watches
 }
 
 // fleetState is what one run of the watches knows. The mutex of the fleet guards it.
 type fleetState struct {
-	complete chan struct{} // closed when each type was listed, or failed
-	types    map[string]*typeState
-	queues   map[*queue]bool
-	isDown   bool
-	message  string // why it is down
+	isComplete bool // each type was listed, or failed
+	types      map[string]*typeState
+	queues     map[*queue]bool
+	isDown     bool
+	message    string // why it is down
+}
+
+// fleetList is the event with all components, in any order.
+type fleetList struct {
+	Items    []componentSummary `json:"items"`
+	Problems []string           `json:"problems"` // which types could not be listed
+	IsDown   bool               `json:"isDown"`   // the API server cannot be reached
+	Message  string             `json:"message"`
 }
 
 // typeState is what is known of a type.
@@ -50,99 +55,36 @@ type typeState struct {
 	problem string
 }
 
-func newFleet(k *cluster, namespace string) *fleet {
-	return &fleet{cluster: k, namespace: namespace, after: linger}
+func newFleetState() *fleetState {
+	return &fleetState{types: map[string]*typeState{}, queues: map[*queue]bool{}}
 }
 
-// linger is how long the watches go on without a page, so that a page that is loaded again is quick.
-const linger = 30 * time.Second
-
-// acquire starts the watches, unless they run.
-func (f *fleet) acquire() {
+// subscribe lets a queue have all changes from now on, and what there is, unless that is known. The watches run as long
+// as there are queues.
+func (f *fleet) subscribe(q *queue, known bool) (unsubscribe func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.users++
-	if f.idle != nil {
-		f.idle.Stop()
-		f.idle = nil
+	if f.state == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		state, running := newFleetState(), &sync.WaitGroup{}
+		running.Go(func() { f.run(ctx, state, running) })
+		f.state, f.end = state, func() { cancel(); running.Wait() }
 	}
-	if f.end != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	f.state = &fleetState{complete: make(chan struct{}), types: map[string]*typeState{}, queues: map[*queue]bool{}}
-	state := f.state
-	var running sync.WaitGroup
-	running.Go(func() { f.run(ctx, state, &running) })
-	f.end = func() { cancel(); running.Wait() }
-}
-
-// release lets the watches end soon, unless others use them.
-func (f *fleet) release() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.users--; f.users == 0 && f.end != nil {
-		f.idle = time.AfterFunc(f.after, f.close)
-	}
-}
-
-// endSoon ends the watches as soon as they are not in use.
-func (f *fleet) endSoon() {
-	f.mu.Lock()
-	f.after = 0
-	f.mu.Unlock()
-	f.close()
-}
-
-// close ends the watches, unless they are in use.
-func (f *fleet) close() {
-	f.mu.Lock()
-	end := f.end
-	if f.users > 0 || end == nil {
-		f.mu.Unlock()
-		return
-	}
-	f.end, f.state = nil, nil
-	f.mu.Unlock()
-	end() // without the mutex: the watches need it to end
-}
-
-// list returns all components, and what could not be listed. It waits until each type was tried.
-func (f *fleet) list(ctx context.Context) (componentList, error) {
-	f.mu.Lock()
-	state := f.state
-	f.mu.Unlock()
-	select {
-	case <-ctx.Done():
-		return componentList{}, ctx.Err()
-	case <-state.complete:
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	list := componentList{Items: []componentSummary{}, Problems: state.problems()}
-	for _, t := range state.types {
-		list.Items = slices.AppendSeq(list.Items, maps.Values(t.items))
-	}
-	if state.isDown && len(list.Items) == 0 {
-		return list, fmt.Errorf("the API server cannot be reached: %s", state.message)
-	}
-	return list, nil
-}
-
-// subscribe lets a queue have all changes from now on.
-func (f *fleet) subscribe(q *queue) (unsubscribe func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	state := f.state
-	state.queues[q] = true
-	q.put("connection", event{"connection", connection{OK: !state.isDown, Message: state.message}})
-	if !state.isDown {
-		q.put("reset", event{"reset", struct{}{}}) // what was read before may be old
+	f.state.queues[q] = true
+	if f.state.isComplete && !known {
+		q.put("fleet", f.state.all())
 	}
 	return func() {
 		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(state.queues, q)
+		delete(f.state.queues, q)
+		end := f.end
+		if len(f.state.queues) > 0 {
+			end = func() {}
+		} else {
+			f.state = nil
+		}
+		f.mu.Unlock()
+		end() // without the mutex: the watches need it to end
 	}
 }
 
@@ -273,28 +215,31 @@ func (f *fleet) update(state *fleetState, change func()) {
 	}
 }
 
+// put sends an event to all pages, when they have what there was before.
 func (s *fleetState) put(key string, e event) {
 	for q := range s.queues {
-		q.put(key, e)
+		if s.isComplete {
+			q.put(key, e)
+		}
 	}
 }
 
-// problems says which types could not be listed.
-func (s *fleetState) problems() []string {
-	found := []string{}
+func (s *fleetState) all() event {
+	list := fleetList{Items: []componentSummary{}, Problems: []string{}, IsDown: s.isDown, Message: s.message}
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
+		list.Items = slices.AppendSeq(list.Items, maps.Values(s.types[name].items))
 		if problem := s.types[name].problem; problem != "" {
-			found = append(found, problem)
+			list.Problems = append(list.Problems, problem)
 		}
 	}
-	return found
+	return event{"fleet", list}
 }
 
 // setProblem notes why a type cannot be listed, or that it can.
 func (s *fleetState) setProblem(t *typeState, problem string) {
 	if t.problem != problem {
 		t.problem = problem
-		s.put("problems", event{"problems", s.problems()})
+		s.put("fleet", s.all())
 	}
 }
 
@@ -316,7 +261,7 @@ func (s *fleetState) change(t *typeState, item componentSummary, deleted bool) {
 	key := item.address()
 	if deleted {
 		delete(t.items, key)
-		s.put("component "+key.String(), event{"component", change{"gone", item.gone()}})
+		s.put("component "+key.String(), event{"component", change{"gone", item}})
 		return
 	}
 	if t.items[key] == item {
@@ -326,39 +271,28 @@ func (s *fleetState) change(t *typeState, item componentSummary, deleted bool) {
 	s.put("component "+key.String(), event{"component", change{"set", item}})
 }
 
-// checkComplete tells those that wait for the first list that each type was tried.
+// checkComplete sends the first list when each type was tried.
 func (s *fleetState) checkComplete() {
-	for _, t := range s.types {
-		if !t.tried {
-			return
-		}
-	}
-	s.close()
-}
-
-func (s *fleetState) close() {
-	select {
-	case <-s.complete:
-	default:
-		close(s.complete)
+	untried := func(t *typeState) bool { return !t.tried }
+	if !s.isComplete && !slices.ContainsFunc(slices.Collect(maps.Values(s.types)), untried) {
+		s.isComplete = true
+		s.put("fleet", s.all())
 	}
 }
 
 // down notes that the server cannot be reached.
 func (s *fleetState) down(err error) {
 	if s.message = err.Error(); !s.isDown {
-		s.isDown = true
-		s.put("connection", event{"connection", connection{Message: s.message}})
+		s.isDown, s.isComplete = true, true
+		s.put("fleet", s.all())
 	}
-	s.close()
 }
 
 // up notes that the server answers.
 func (s *fleetState) up() {
 	if s.isDown {
 		s.isDown, s.message = false, ""
-		s.put("connection", event{"connection", connection{OK: true}})
-		s.put("reset", event{"reset", struct{}{}})
+		s.put("fleet", s.all())
 	}
 	s.checkComplete()
 }

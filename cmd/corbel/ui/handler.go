@@ -4,6 +4,7 @@
 package ui
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 )
 
 // Options are those of a server.
@@ -79,7 +82,7 @@ func New(config *rest.Config, options Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		closed: make(chan struct{}), options: options, server: config.Host, access: access, cluster: cluster, fleet: newFleet(cluster, options.Namespace),
+		closed: make(chan struct{}), options: options, server: config.Host, access: access, cluster: cluster, fleet: &fleet{cluster: cluster, namespace: options.Namespace},
 		streams: make(chan struct{}, maxStreams), routes: http.NewServeMux(),
 	}
 	s.end = sync.OnceFunc(func() { close(s.closed) })
@@ -87,9 +90,9 @@ func New(config *rest.Config, options Options) (*Server, error) {
 	s.routes.HandleFunc("GET /{file}", func(w http.ResponseWriter, r *http.Request) { file(w, r, r.PathValue("file")) })
 	s.routes.HandleFunc("GET /api/stream", s.stream)
 	for route, answer := range map[string]func(*http.Request) (any, error){
-		"GET /api/info": s.info, "GET /api/components": s.components, "GET /api/tree": s.tree, "GET /api/why": s.why,
-		"GET /api/events": s.events, "GET /api/history": s.history, "GET /api/spec": s.spec,
-		"POST /api/plan": s.plan, "POST /api/diff": s.diff, "POST /api/action": s.action,
+		"GET /api/info": s.info, "GET /api/why": answering(s.component, s.why), "GET /api/history": answering(s.component, s.history), "GET /api/spec": answering(s.component, s.spec),
+		"GET /api/events": answering(s.read, s.events), "GET /api/object": answering(s.read, s.object), "GET /api/log": answering(s.read, s.log), "POST /api/manifest": answering(s.read, s.manifest),
+		"POST /api/plan": answering(s.component, s.plan), "POST /api/diff": answering(s.component, s.diff), "POST /api/action": s.action,
 	} {
 		s.routes.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -107,10 +110,18 @@ func New(config *rest.Config, options Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends all streams and watches. Give it to RegisterOnShutdown of an http.Server, which waits for streams without end.
-func (s *Server) Close() {
-	s.end()
-	s.fleet.endSoon()
+// Close ends all streams, and with them the watches. Give it to RegisterOnShutdown of an http.Server, which waits for streams without end.
+func (s *Server) Close() { s.end() }
+
+// answering makes an answer one about the component that the query names, or about that with its dependents.
+func answering[T any](read func(context.Context, address) (*inspect.Reader, T, error), answer func(*http.Request, *inspect.Reader, T) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		reader, subject, err := read(r.Context(), addressIn(r))
+		if err != nil {
+			return nil, err
+		}
+		return answer(r, reader, subject)
+	}
 }
 
 // securityHeaders are those of each answer. The policy allows nothing but the files of the page and its own server.

@@ -9,11 +9,8 @@ import (
 	"net/http"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
-	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
 	"github.com/corbel-run/corbel/internal/report"
 )
@@ -25,29 +22,16 @@ type revisionList struct {
 
 // revision is one of the history.
 type revision struct {
-	Revision  int64                   `json:"revision"`
-	Result    v1alpha1.RevisionResult `json:"result"`
-	At        metav1.Time             `json:"at"`
-	ReadyAt   *metav1.Time            `json:"readyAt,omitempty"`
-	ChangedBy string                  `json:"changedBy,omitempty"`
-	Source    string                  `json:"source,omitempty"`
-	Note      string                  `json:"note,omitempty"`
-	Current   bool                    `json:"current"`
-	// Kept: its manifests are kept, so that it can be compared and gone back to.
-	Kept bool `json:"kept"`
+	v1alpha1.RevisionStatus
+	SourceText string `json:"sourceText,omitempty"`
+	Note       string `json:"note,omitempty"`
+	Current    bool   `json:"current"`
 }
 
-func (s *Server) history(r *http.Request) (any, error) {
-	_, c, err := s.component(r.Context(), addressIn(r))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) history(_ *http.Request, _ *inspect.Reader, c inspect.Component) (any, error) {
 	list := revisionList{Items: []revision{}}
 	for _, known := range slices.Backward(c.Status.History) {
-		list.Items = append(list.Items, revision{
-			Revision: known.Revision, Result: known.Result, At: known.AppliedAt, ReadyAt: known.ReadyAt, ChangedBy: known.ChangedBy,
-			Source: inspect.SourceText(known.Source), Note: c.RevisionNote(known), Current: known.Revision == c.Status.Revision, Kept: known.Digest != "",
-		})
+		list.Items = append(list.Items, revision{known, inspect.SourceText(known.Source), c.RevisionNote(known), known.Revision == c.Status.Revision})
 	}
 	return list, nil
 }
@@ -56,23 +40,15 @@ func (s *Server) history(r *http.Request) (any, error) {
 type difference struct {
 	From    int64                  `json:"from"`
 	To      int64                  `json:"to"`
-	Text    string                 `json:"text"`
 	Changes []report.PlannedChange `json:"changes"`
 }
 
-// diffRequest asks for what a rollback to a revision would change.
-type diffRequest struct {
-	Revision int64 `json:"revision"`
-}
-
 // diff asks the operator what a rollback to a revision would change: only it has the key of the history.
-func (s *Server) diff(r *http.Request) (any, error) {
-	var asked diffRequest
-	if err := readJSON(r, &asked); err != nil {
-		return nil, err
+func (s *Server) diff(r *http.Request, _ *inspect.Reader, c inspect.Component) (any, error) {
+	var asked struct {
+		Revision int64 `json:"revision"`
 	}
-	_, c, err := s.component(r.Context(), addressIn(r))
-	if err != nil {
+	if err := readJSON(r, &asked); err != nil {
 		return nil, err
 	}
 	out := difference{From: c.Status.Revision, To: asked.Revision, Changes: []report.PlannedChange{}}
@@ -88,6 +64,5 @@ func (s *Server) diff(r *http.Request) (any, error) {
 	if err := json.Unmarshal(answer.Changes, &out.Changes); err != nil {
 		return nil, fmt.Errorf("the answer of the operator of %s cannot be read: %w", c, err)
 	}
-	out.Text = planview.Changes(out.Changes, c.Object.GetNamespace())
 	return out, nil
 }

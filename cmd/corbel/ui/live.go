@@ -146,7 +146,7 @@ func (l *live) readOnce(ctx context.Context) error {
 	}
 	l.reader, l.component, l.inventory = reader, v.component, inventoryOf(v.component.Object)
 	sent := v.tree()
-	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID()), sent.Lost, sent.Unread}, false
+	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID()), sent.Unread}, false
 	for _, d := range v.dependents {
 		e := &entry{item: d.Item, sent: dependentOf(d, v.podsOf(d))}
 		e.keepWorkload(d)

@@ -18,14 +18,11 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/planview"
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/report"
 )
 
 // spec returns the spec of a component to edit for a plan.
-func (s *Server) spec(r *http.Request) (any, error) {
-	_, c, err := s.component(r.Context(), addressIn(r))
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) spec(_ *http.Request, _ *inspect.Reader, c inspect.Component) (any, error) {
 	text, err := yaml.Marshal(c.Object.Object["spec"])
 	if err != nil {
 		return nil, err
@@ -43,13 +40,14 @@ type planRequest struct {
 
 // planAnswer is a plan.
 type planAnswer struct {
-	Text     string `json:"text"`
-	Summary  string `json:"summary"`
-	ExitCode int    `json:"exitCode"` // as of corbel plan
+	Text    string                 `json:"text"` // its title, and remarks
+	Summary string                 `json:"summary"`
+	Changes []report.PlannedChange `json:"changes"`
+	Until   []report.PlannedWait   `json:"until"` // what the batches of changes wait for
 }
 
 // plan asks the operator of a component what it would do.
-func (s *Server) plan(r *http.Request) (any, error) {
+func (s *Server) plan(r *http.Request, _ *inspect.Reader, c inspect.Component) (any, error) {
 	var asked planRequest
 	if err := readJSON(r, &asked); err != nil {
 		return nil, err
@@ -57,11 +55,8 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	if asked.Delete && (asked.Spec != nil || asked.EndRollback) {
 		return nil, bad("a plan is of a spec or of a deletion")
 	}
-	_, c, err := s.component(r.Context(), addressIn(r))
-	if err != nil {
-		return nil, err
-	}
 	question := preview.Question{Delete: asked.Delete}
+	var err error
 	if asked.Spec != nil {
 		var spec map[string]any
 		if err := yaml.UnmarshalStrict([]byte(*asked.Spec), &spec); err != nil {
@@ -89,13 +84,16 @@ func (s *Server) plan(r *http.Request) (any, error) {
 	if view.Plan.RollbackTo != 0 && !asked.Delete {
 		view.Note = "Changes of the spec are not applied before the rollback is ended."
 	}
-	return planAnswer{Text: view.Text(), Summary: planview.Summary(view.Plan.Changes), ExitCode: planview.ExitCode(view.Plan)}, nil
+	out := planAnswer{Summary: planview.Summary(view.Plan.Changes), Changes: view.Plan.Changes, Until: view.Plan.Until}
+	view.Plan.Changes = nil // the page draws them
+	out.Text = strings.TrimSpace(strings.Replace(view.Text(), planview.Summary(nil)+"\n", "", 1))
+	return out, nil
 }
 
 // ask asks the operator of a component. What it says about a mistake is a conflict with what was asked.
 func (s *Server) ask(ctx context.Context, c inspect.Component, q preview.Question) (preview.Answer, error) {
 	q.Component, q.FieldOwner = c.Object, steering.FieldManager
-	answer, err := preview.Ask(ctx, s.cluster.client, q)
+	answer, err := preview.Ask(ctx, s.cluster.Client, q)
 	if err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && !isDown(err) && ctx.Err() == nil {
 		err = refused{http.StatusConflict, strings.TrimSpace(err.Error())}
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/test/check"
+	"github.com/corbel-run/corbel/test/env"
 )
 
 var shopKind = schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Shop"}
@@ -90,7 +91,7 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 	kinds := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{{
 		GroupVersion: "shop.example.com/v1", APIResources: []metav1.APIResource{{Name: "shops", Kind: "Shop", Namespaced: true, Verbs: []string{"get", "list"}, Categories: []string{inspect.Category}}},
 	}}}}
-	s.cluster.client = c
+	s.cluster.Client = c
 	s.cluster.again = func() *inspect.Reader { return &inspect.Reader{Client: c, Mapper: mapper, Discovery: kinds} }
 	t.Cleanup(s.Close)
 	return s
@@ -98,7 +99,7 @@ func offline(t testing.TB, objects ...client.Object) *Server {
 
 // refusing lets requests fail: "get Shop market/corner", "list PodList market".
 func refusing(s *Server, refuse func(request string) error) {
-	c := interceptor.NewClient(s.cluster.client, interceptor.Funcs{
+	c := interceptor.NewClient(s.cluster.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if err := refuse(fmt.Sprintf("get %s %s", object.GetObjectKind().GroupVersionKind().Kind, key)); err != nil {
 				return err
@@ -114,7 +115,7 @@ func refusing(s *Server, refuse func(request string) error) {
 		},
 	})
 	again := s.cluster.again
-	s.cluster.client = c
+	s.cluster.Client = c
 	s.cluster.again = func() *inspect.Reader {
 		reader := again()
 		reader.Client = c
@@ -168,7 +169,7 @@ func TestTextsOfObjectsAreDataInAnswers(t *testing.T) {
 	pod.Object["status"] = map[string]any{"phase": "Failed", "message": hostile, "reason": hostile}
 	happened := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: "e"}, Message: hostile, Reason: hostile, Type: hostile, InvolvedObject: corev1.ObjectReference{UID: "shop-uid", Kind: hostile}}
 	s := offline(t, corner(hostile, "v1 Pod market/pod"), pod, happened)
-	for _, path := range []string{"components", "tree" + about, "why" + about, "events" + about, "spec" + about, "history" + about, "tree?type=" + "%3Cimg%3E" + "&name=x", "none%3Cimg%3E"} {
+	for _, path := range []string{"object" + about + "&object=/Pod/market/pod", "object" + about + "&object=%3Cimg%3E", "why" + about, "events" + about, "spec" + about, "history" + about, "why?type=" + "%3Cimg%3E" + "&name=x", "none%3Cimg%3E"} {
 		_, text := s.answer("/api/" + path)
 		if strings.ContainsAny(text, "<>&\u2028\n") || !json.Valid([]byte(text)) {
 			t.Errorf("%s: %s", path, text)
@@ -193,9 +194,9 @@ func TestNoObjectMakesTheServerPanic(t *testing.T) {
 			c := corner("a message", "v1 ConfigMap market/a")
 			set(c.Object, value, path...)
 			s := offline(t, c)
-			for _, answer := range []string{"GET tree", "GET why", "GET history", "GET events", "GET spec", "POST diff"} {
+			for _, answer := range []string{"GET object", "GET why", "GET history", "GET events", "GET spec", "POST diff"} {
 				method, name, _ := strings.Cut(answer, " ")
-				if status, text := s.answerTo(method, "/api/"+name+about, `{"revision":1}`); !json.Valid([]byte(text)) || status == http.StatusForbidden {
+				if status, text := s.answerTo(method, "/api/"+name+about+"&object=/ConfigMap/market/a", `{"revision":1}`); !json.Valid([]byte(text)) || status == http.StatusForbidden {
 					t.Errorf("%s with %v at %s: %d %s", answer, value, path, status, text)
 				}
 			}
@@ -207,8 +208,10 @@ func TestNoObjectMakesTheServerPanic(t *testing.T) {
 				set(object, value, path...)
 				component := inspect.Component{Object: corner("a"), Reconciler: reconciler}
 				d := component.Assess(v1alpha1.InventoryItem{Kind: kind, Name: "a"}, &unstructured.Unstructured{Object: object})
-				if _, err := json.Marshal(dependentOf(d, []*unstructured.Unstructured{{Object: object}})); err != nil {
-					t.Errorf("%s with %v at %s: %v", kind, value, path, err)
+				_, err := json.Marshal(dependentOf(d, []*unstructured.Unstructured{{Object: object}}))
+				_, yamlErr := yamlOf(d.Object)
+				if containersOf(d.Object); err != nil || yamlErr != nil {
+					t.Errorf("%s with %v at %s: %v %v", kind, value, path, err, yamlErr)
 				}
 			}
 		}
@@ -226,6 +229,37 @@ func set(object map[string]any, value any, path ...string) {
 		object = below
 	}
 	object[path[len(path)-1]] = value
+}
+
+func TestAnObjectIsShownWithoutValuesOfASecret(t *testing.T) {
+	secret := dependentNamed("Secret", "a")
+	secret.Object["data"], secret.Object["stringData"] = map[string]any{"password": "c2VjcmV0"}, map[string]any{"token": "secret"}
+	secret.SetAnnotations(map[string]string{"example.com/copy": "secret", corev1.LastAppliedConfigAnnotation: "secret"})
+	secret.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "secret"}})
+	text := check.Must(yamlOf(inspect.Component{}.Assess(v1alpha1.InventoryItem{}, secret).Object))(t)
+	check.SameNamed(t, "the Secret", `apiVersion: v1
+data:
+  password: '***'
+kind: Secret
+metadata:
+  annotations:
+    example.com/copy: '***'
+  labels:
+    shop.example.com/owner-id: `+ownerID+`
+  name: a
+  namespace: market
+stringData:
+  token: '***'
+`, text)
+}
+
+func TestTheContainerThatHasFailedIsTheFirst(t *testing.T) {
+	pod := dependentNamed("Pod", "a")
+	pod.Object["spec"] = map[string]any{"initContainers": []any{map[string]any{"name": "init"}}, "containers": []any{map[string]any{"name": "web"}, map[string]any{"name": "proxy"}}}
+	check.SameNamed(t, "all run", "web proxy init", strings.Join(containersOf(pod), " "))
+	waiting := map[string]any{"waiting": map[string]any{"reason": "ImagePullBackOff"}}
+	pod.Object["status"] = map[string]any{"containerStatuses": []any{map[string]any{"name": "proxy", "state": waiting}}}
+	check.SameNamed(t, "one waits", "proxy web init", strings.Join(containersOf(pod), " "))
 }
 
 func TestAPanicIsAnError(t *testing.T) {
@@ -321,6 +355,12 @@ func TestATreeThatCannotBeReadSaysWhy(t *testing.T) {
 			t.Errorf("%+v: %d failures, %s", step, l.failures, all)
 		}
 	}
+	for key, want := range map[string]string{"/Pod/other/cache-0": "refused by the test", "/Pod/market/db-0": `"state":"`} {
+		refused = "list PodList other"
+		if _, text := s.answer("/api/object" + about + "&object=" + key); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", key, text)
+		}
+	}
 	// What can be read of the pods is shown, and what cannot stays.
 	db, cache := l.shown["apps/StatefulSet/market/db"], l.shown["apps/StatefulSet/other/cache"]
 	db.sent.Pods, cache.sent.Pods = nil, podsOf([]*unstructured.Unstructured{dependentNamed("Pod", "before")})
@@ -365,7 +405,8 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 	t.Cleanup(running.Wait)
 	t.Cleanup(cancel)
 	q := newQueue()
-	state := &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{q: true}, types: map[string]*typeState{}}
+	state := newFleetState()
+	state.queues[q] = true
 	f := s.fleet
 	f.state = state
 	known := check.Must(s.cluster.known(ctx, time.Hour))(t)
@@ -378,19 +419,23 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 		gone   bool
 		kind   string
 	}{
-		{"the first time", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
-		{"the same again", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
-		{"not all could be listed", nil, true, false, "shop.example.com/v1, Kind=Shop"},
-		{"another version", []inspect.Type{another}, false, false, "shop.example.com/v2, Kind=Shop"},
-		{"none", nil, false, true, ""},
+		{"the types are followed", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"the same types are followed", known.types, false, false, "shop.example.com/v1, Kind=Shop"},
+		{"a type that is not listed is followed", nil, true, false, "shop.example.com/v1, Kind=Shop"},
+		{"another version is followed", []inspect.Type{another}, false, false, "shop.example.com/v2, Kind=Shop"},
+		{"no type is followed", nil, false, true, ""},
 	} {
 		f.update(state, func() {
 			f.followTypes(ctx, state, &running, &knownTypes{reader: known.reader, types: step.types, isPart: step.isPart})
 		})
-		list, err := f.list(ctx) // when each type was listed
-		if err != nil || len(list.Items) == 0 != step.gone {
-			t.Errorf("%s: %+v %v", step.what, list, err)
-		}
+		env.Until(t, step.what, func() (err error) {
+			f.update(state, func() {
+				if list := state.all().data.(fleetList); !state.isComplete || len(list.Items) == 0 != step.gone {
+					err = fmt.Errorf("%+v", list)
+				}
+			})
+			return err
+		})
 		f.update(state, func() {
 			kind := ""
 			for _, followed := range state.types {
@@ -408,32 +453,35 @@ func TestTheTypesThatAreServedAreFollowed(t *testing.T) {
 
 func TestAClusterThatCannotBeReachedIsNamed(t *testing.T) {
 	s := newServer(t, Options{})
-	for path, want := range map[string]string{"/api/components": "cannot be reached", "/api/tree" + about: "connection refused"} {
-		started := time.Now()
-		if status, text := s.answer(path); status != http.StatusBadGateway || !strings.Contains(text, want) || time.Since(started) > patience {
-			t.Errorf("%s: %d %s", path, status, text)
-		}
+	started := time.Now()
+	if status, text := s.answer("/api/why" + about); status != http.StatusBadGateway || !strings.Contains(text, "connection refused") || time.Since(started) > patience {
+		t.Errorf("%d %s", status, text)
+	}
+	q := newQueue()
+	t.Cleanup(s.fleet.subscribe(q, false))
+	<-q.wake
+	if list := q.take()[0].data.(fleetList); !list.IsDown || !strings.Contains(list.Message, "connection refused") {
+		t.Errorf("%+v", list)
 	}
 }
 
 func TestATypeThatMayNotBeListedDoesNotHideOthers(t *testing.T) {
-	f := newFleet(nil, "")
-	f.state = &fleetState{complete: make(chan struct{}), queues: map[*queue]bool{}, types: map[string]*typeState{
+	q, state := newQueue(), newFleetState()
+	state.queues[q] = true
+	state.types = map[string]*typeState{
 		"shops.shop.example.com": {tried: true, items: map[address]componentSummary{{"shops.shop.example.com", "market", "corner"}: {Name: "corner"}}},
 		"toys.shop.example.com":  {tried: true, problem: "Toys cannot be listed: you may not"},
-	}}
-	f.state.checkComplete()
-	if list, err := f.list(t.Context()); err != nil || len(list.Items) != 1 || len(list.Problems) != 1 {
-		t.Errorf("%+v %v", list, err)
 	}
-	q := newQueue()
-	f.state.queues[q] = true
+	state.checkComplete()
+	if list := q.take()[0].data.(fleetList); len(list.Items) != 1 || len(list.Problems) != 1 {
+		t.Errorf("%+v", list)
+	}
 	for i, step := range []struct {
 		problem string
 		events  int
 	}{{"Toys cannot be listed: you may not", 0}, {"", 1}, {"", 0}, {"Toys cannot be listed: not now", 1}} {
-		f.state.setProblem(f.state.types["toys.shop.example.com"], step.problem)
-		if events := q.take(); len(events) != step.events || len(events) > 0 && len(events[0].data.([]string)) > len(step.problem) {
+		state.setProblem(state.types["toys.shop.example.com"], step.problem)
+		if events := q.take(); len(events) != step.events || len(events) > 0 && len(events[0].data.(fleetList).Problems) > len(step.problem) {
 			t.Errorf("%d: %v", i, events)
 		}
 	}

@@ -28,12 +28,6 @@ type change struct {
 	Item any    `json:"item"`
 }
 
-// connection is the data of the event that says whether the API server answers.
-type connection struct {
-	OK      bool   `json:"ok"`
-	Message string `json:"message"`
-}
-
 // queue holds what a stream has not sent yet: of each thing only the latest event, so that a page that reads slowly
 // costs no more memory than the components and dependents that there are.
 type queue struct {
@@ -88,7 +82,8 @@ const (
 	maxStreams = 64
 	// between is the least time between two writes, so that a burst of changes is one write.
 	between = 50 * time.Millisecond
-	// alive is how often something is sent, so that a page that is gone, and has not closed its connection, is noticed.
+	// alive is how often something is sent, so that a page that is gone, and has not closed its connection, is noticed, and that a page
+	// knows how old its data is when the connection ends.
 	alive = 15 * time.Second
 	// writeLimit is how long a page may take to read what is sent.
 	writeLimit = 10 * time.Second
@@ -105,9 +100,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	q := newQueue()
-	s.fleet.acquire()
-	defer s.fleet.release()
-	defer s.fleet.subscribe(q)()
+	defer s.fleet.subscribe(q, r.URL.Query().Get("known") != "")()
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -124,7 +117,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		return out.Flush()
 	}
-	if send([]byte("retry: 1000\n\n")) != nil {
+	if send([]byte(": open\n\n")) != nil {
 		return
 	}
 	idle := time.NewTicker(alive)
@@ -137,7 +130,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		case <-s.closed:
 			return
 		case <-idle.C:
-			text = []byte(": alive\n\n")
+			text = []byte("event: alive\ndata: {}\n\n")
 		case <-q.wake:
 			for _, e := range q.take() {
 				data, err := json.Marshal(e.data)

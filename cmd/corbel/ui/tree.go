@@ -4,8 +4,8 @@
 package ui
 
 import (
+	"cmp"
 	"context"
-	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,10 +18,8 @@ import (
 // tree is a component with its dependents.
 type tree struct {
 	Component componentSummary `json:"component"`
-	// Lost says which part of the inventory cannot be read, and Unread what else cannot.
-	Lost   string  `json:"lost,omitempty"`
-	Unread string  `json:"unread,omitempty"`
-	Stages []stage `json:"stages"`
+	Unread    string           `json:"unread,omitempty"` // what cannot be read of it
+	Stages    []stage          `json:"stages"`
 }
 
 // stage are the dependents that are applied at a time.
@@ -86,8 +84,7 @@ type view struct {
 	component  inspect.Component
 	dependents []inspect.Dependent
 	pods       map[types.UID][]*unstructured.Unstructured
-	lost       error
-	unread     error
+	unread     error // what cannot be read of the inventory, else of the pods
 }
 
 // read reads a component with its dependents and their pods.
@@ -95,11 +92,13 @@ func (s *Server) read(ctx context.Context, a address) (reader *inspect.Reader, v
 	if reader, v.component, err = s.component(ctx, a); err != nil {
 		return nil, v, err
 	}
-	v.dependents, v.lost = reader.Dependents(ctx, v.component)
-	if v.lost != nil && !inspect.IsLost(v.lost) && v.component.Mistake == nil {
-		return nil, v, v.lost
+	dependents, lost := reader.Dependents(ctx, v.component)
+	if lost != nil && !inspect.IsLost(lost) && v.component.Mistake == nil {
+		return nil, v, lost
 	}
-	v.pods, v.unread = reader.Pods(ctx, v.dependents)
+	v.dependents = dependents
+	v.pods, err = reader.Pods(ctx, dependents)
+	v.unread = cmp.Or(lost, err)
 	return reader, v, nil
 }
 
@@ -112,9 +111,6 @@ func (v view) podsOf(d inspect.Dependent) []*unstructured.Unstructured {
 
 func (v view) tree() tree {
 	out := tree{Component: componentOf(v.component), Stages: []stage{}}
-	if v.lost != nil {
-		out.Lost = v.lost.Error()
-	}
 	if v.unread != nil {
 		out.Unread = v.unread.Error()
 	}
@@ -126,12 +122,4 @@ func (v view) tree() tree {
 		last.Dependents = append(last.Dependents, dependentOf(d, v.podsOf(d)))
 	}
 	return out
-}
-
-func (s *Server) tree(r *http.Request) (any, error) {
-	_, v, err := s.read(r.Context(), addressIn(r))
-	if err != nil {
-		return nil, err
-	}
-	return v.tree(), nil
 }

@@ -13,10 +13,9 @@ if (given) {
 }
 const token = () => localStorage.getItem('corbel-token') ?? '';
 
-// query is how requests name a component, with more parameters.
-function query(component, more = {}) {
-  const { type, namespace, name } = component ?? {};
-  const parameters = new URLSearchParams(component ? { type, namespace: namespace ?? '', name, ...more } : more);
+// query is how requests name a component, with more parameters; those without a value are left out.
+function query({ type, namespace, name } = {}, more = {}) {
+  const parameters = new URLSearchParams(Object.entries({ type, namespace, name, ...more }).filter(([, value]) => value));
   return parameters.size ? `?${parameters}` : '';
 }
 
@@ -30,37 +29,42 @@ async function ask(path, options = {}) {
   throw new Error(answer.error || `The server answered ${response.status}.`);
 }
 
-export const get = (path, component) => ask(`api/${path}${query(component)}`);
+export const get = (path, component, more) => ask(`api/${path}${query(component, more)}`);
 
-export const post = (path, component, body) => ask(`api/${path}${query(component)}`, {
+export const post = (path, component, body, more) => ask(`api/${path}${query(component, more)}`, {
   method: 'POST', headers: { 'Content-Type': 'application/json', 'X-Corbel': '1' }, body: JSON.stringify(body),
 });
 
 const streams = new Set();
 let current, retry;
+let known = ''; // whether the list of components is known, and is kept by streams
 
 // follow opens the stream of events: those of the fleet, and those of one component if there is one. The stream before
 // goes on until this one is open, so that no change is missed.
 export function follow(component, on) {
   clearTimeout(retry);
-  const stream = current = new EventSource('api/stream' + query(component, token() && { token: token() }));
+  const stream = current = new EventSource('api/stream' + query(component, { token: token(), known }));
   streams.add(stream);
   stream.onopen = () => {
     if (stream !== current) return; // it goes on until the one that replaces it is open
     for (const other of streams) if (other !== stream) { other.close(); streams.delete(other); }
-    on.open();
   };
-  stream.onerror = async () => {
-    let why = away;
-    if (stream.readyState === EventSource.CLOSED) { // the answer was no stream: the browser does not try again
-      streams.delete(stream);
-      why = await get('info').then(() => 'The server refuses to say what changes: too many pages may be open.', (error) => error.message);
-      if (stream === current) retry = setTimeout(follow, 1000, component, on);
-    }
-    if (stream === current) on.lost(why);
+  stream.onerror = async () => { // the browser would try again with the same address
+    const isRefused = stream.readyState === EventSource.CLOSED;
+    stream.close();
+    streams.delete(stream);
+    if (stream !== current) return;
+    known = '';
+    const many = 'The server refuses to say what changes: too many pages may be open.';
+    on.lost(isRefused ? await get('info').then(() => many, (error) => error.message) : away);
+    if (stream === current) retry = setTimeout(follow, 1000, component, on);
   };
-  for (const name of ['component', 'connection', 'reset', 'problems', 'tree', 'problem', 'dependent']) {
+  for (const name of ['alive', 'fleet', 'component', 'tree', 'problem', 'dependent']) {
     const ofOne = ['tree', 'problem', 'dependent'].includes(name);
-    stream.addEventListener(name, (event) => { if (!ofOne || stream === current) on[name](JSON.parse(event.data)); });
+    stream.addEventListener(name, (event) => {
+      if (name === 'fleet') known = 'true';
+      on.alive();
+      if (!ofOne || stream === current) on[name](JSON.parse(event.data));
+    });
   }
 }

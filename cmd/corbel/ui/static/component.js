@@ -4,33 +4,20 @@
 // The component that is open: how it is, what may be done with it, and its tabs.
 
 import { post } from './api.js';
-import { ago, announce, el, icon, replace, title, toneOf } from './dom.js';
-import { stateOf } from './fleet.js';
+import { ago, announce, el, icon, replace, soon, title, toneOf } from './dom.js';
 import { causePanel, eventsPanel, historyPanel, planPanel } from './panels.js';
+import { tabbed } from './tabs.js';
 import { treePanel } from './tree.js';
 
 export const tabs = { tree: 'Tree', cause: 'Cause', plan: 'Plan', events: 'Events', history: 'History' };
 const makers = { cause: causePanel, plan: planPanel, events: eventsPanel, history: historyPanel };
 
 // openComponent draws a component, and returns what changes the drawing.
-export function openComponent(root, component, { write, go, back }) {
-  let now = component, tab = '';
+export function openComponent(component, { write, go, back }) {
+  let now = component;
   const head = el('div', { class: 'about' }), said = el('p', { class: 'said', role: 'status' });
   const heading = el('h2', { tabindex: '-1', id: 'heading' }, title(component));
-  const buttons = {}, panels = {}, readers = {};
-  for (const [name, text] of Object.entries(tabs)) {
-    buttons[name] = el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => go(name) }, text);
-    panels[name] = el('div', { role: 'tabpanel', id: `panel-${name}`, class: `panel ${name}`, 'aria-labelledby': `tab-${name}`, tabindex: '0', hidden: true });
-  }
-  const list = el('div', { role: 'tablist', 'aria-label': 'About the component', onkeydown: (event) => {
-    const names = Object.keys(tabs), at = names.indexOf(tab);
-    const to = { ArrowRight: (at + 1) % names.length, ArrowLeft: at - 1, Home: 0, End: -1 }[event.key];
-    if (to === undefined) return;
-    const name = names.at(to);
-    event.preventDefault();
-    go(name);
-    buttons[name].focus();
-  } }, Object.values(buttons));
+  const view = tabbed(tabs, { label: 'About the component', go }), readers = {};
   const act = (question) => { // about the component that is there now, not one that is created while the dialog is open
     const body = { ...question.body, uid: now.uid };
     confirmThen({ ...question, text: `${title(component)}: ${question.text}`, body }, `${component.kind.toLowerCase()}/${component.name}`, send);
@@ -46,18 +33,16 @@ export function openComponent(root, component, { write, go, back }) {
   const end = el('button', { type: 'button', onclick: () => act({
     title: 'End the rollback', go: 'End the rollback', text: 'The operator applies the spec of the component as it is stored. “Plan the end of the rollback”, in the tab Plan, shows what that changes.', body: { action: 'end-rollback' },
   }) }, 'End rollback…');
-  const tree = treePanel(panels.tree, component);
-  root.replaceChildren(
+  const tree = treePanel(view.panels.tree, component);
+  const root = el('div', { class: 'view' },
     el('header', { class: 'component' },
       el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),
       el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' },
         el('button', { type: 'button', onclick: () => plain('reconcile') }, 'Reconcile'), suspend, end)),
-      head, said, list),
-    ...Object.values(panels));
+      head, said, view.list),
+    Object.values(view.panels));
 
-  const readShown = () => readers[tab]?.(now);
-  let timer; // of the next time that what is shown is read: not more often than some times a second
-  const readLater = () => { timer ??= setTimeout(() => { timer = undefined; readShown(); }, 400); };
+  const readShown = () => readers[view.current]?.(now), readLater = soon(readShown);
 
   function drawHead() {
     const tone = toneOf(now.state);
@@ -66,7 +51,7 @@ export function openComponent(root, component, { write, go, back }) {
     const pill = (when, text, tone) => when && el('span', { class: 'pill', 'data-tone': tone }, text);
     const facts = [now.revision ? `revision ${now.revision}` : '', now.reconciler && `operator ${now.reconciler}`, now.apiVersion];
     replace(head,
-      el('p', { class: 'status' }, el('span', { class: 'pill', 'data-tone': tone }, icon(tone), stateOf(now)),
+      el('p', { class: 'status' }, el('span', { class: 'pill', 'data-tone': tone }, icon(tone), now.state),
         pill(now.reason && now.reason !== now.state, now.reason),
         pill(now.deleting && now.state !== 'Deleting', 'being deleted', 'gone'),
         pill(now.suspended && now.state !== 'Suspended', 'suspended', 'idle'),
@@ -82,25 +67,21 @@ export function openComponent(root, component, { write, go, back }) {
 
   drawHead();
   return {
-    readShown, tree: tree.tree, problem: tree.problem,
-    dependent(event) { tree.dependent(event); if (tab === 'cause' || tab === 'events') readLater(); },
+    root, readShown, problem: tree.problem,
+    tree(event) { tree.tree(event); if (view.current === 'cause') readLater(); }, // its objects are links now
+    dependent(event) { tree.dependent(event); if (view.current === 'cause' || view.current === 'events') readLater(); },
     // update takes over a change; undefined says that the component is gone.
     update(next) {
-      const before = stateOf(now);
+      const before = now.state;
       now = next ?? { ...now, state: 'gone', message: 'The component does not exist any more.', reason: '', progress: '' };
       drawHead();
-      if (stateOf(now) !== before) announce(`${title(now)}: ${stateOf(now)}${now.progress ? ', ' + now.progress : ''}`);
+      if (now.state !== before) announce(`${title(now)}: ${now.state}${now.progress ? ', ' + now.progress : ''}`);
       readLater();
     },
-    select(name) {
-      if (tab === name) return;
-      tab = name;
-      for (const other of Object.keys(tabs)) {
-        buttons[other].setAttribute('aria-selected', other === name);
-        buttons[other].tabIndex = other === name ? 0 : -1;
-        panels[other].hidden = other !== name;
-      }
-      if (makers[name]) readers[name] ??= makers[name](panels[name], now, { write, act });
+    select(wanted) {
+      if (!view.select(wanted)) return;
+      const name = view.current;
+      if (makers[name]) readers[name] ??= makers[name](view.panels[name], now, { write, act, has: tree.has });
       readShown();
     },
   };

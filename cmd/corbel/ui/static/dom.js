@@ -21,7 +21,7 @@ export function el(tag, properties = {}, ...children) {
 const tones = {
   good: ['Ready', 'Completed', 'Running', 'Succeeded'],
   bad: ['Error', 'Failed', 'Missing'],
-  idle: ['Suspended', 'Released', 'Remote', 'Forbidden', 'Unknown', ''],
+  idle: ['Suspended', 'Released', 'Remote', 'Forbidden', 'Unknown', 'Superseded', ''],
   gone: ['gone', 'Deleting', 'DeletionPending', 'Terminating'],
 };
 const shapes = {
@@ -80,14 +80,13 @@ export const announce = (text) => { document.getElementById('announcer').textCon
 // title names a component as the command does: Shop market/corner.
 export const title = (c) => `${c.kind} ${c.namespace ? c.namespace + '/' : ''}${c.name}`;
 
-// code shows text of the command: its lines keep their spaces, and are coloured by the sign that they begin with.
-export function code(text) {
-  const signs = { '+': 'good', '-': 'bad', '~': 'busy', '±': 'busy', '!': 'bad', '<': 'idle', '>': 'idle' };
-  const lines = text.replace(/\n$/, '').split('\n').map((line) => {
-    const tone = /^\s*[-+~±!<>] /.test(line) ? signs[line.trim()[0]] : undefined;
-    return el('span', { class: 'line', 'data-tone': tone }, line + '\n');
-  });
-  return el('pre', { tabindex: '0', 'data-key': 'output', role: 'group', 'aria-label': 'Output' }, lines);
+// code shows text as it is written.
+export const code = (label, text) => el('pre', { tabindex: '0', 'data-key': label, role: 'group', 'aria-label': label }, text);
+
+// soon calls a function a moment after it is asked to, once for all that ask meanwhile.
+export function soon(run) {
+  let timer;
+  return () => { timer ??= setTimeout(() => { timer = undefined; run(); }, 400); };
 }
 
 // frame calls a function once in the next frame, however often it is asked to.

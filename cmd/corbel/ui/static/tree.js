@@ -5,9 +5,10 @@
 // each change of it; rows stay the same elements, so that the scroll position is kept. Rows out of sight cost little,
 // because the style sheet leaves out their contents (content-visibility).
 
+import { hashOf } from './address.js';
 import { ago, el, frame, icon, toneOf } from './dom.js';
 
-export function treePanel(root, { namespace }) {
+export function treePanel(root, component) {
   const only = el('input', { type: 'checkbox', onchange: () => body.classList.toggle('only', only.checked) });
   const summary = el('p', { class: 'summary', role: 'status' }, 'Loading…');
   const lost = el('p', { class: 'note', 'data-tone': 'bad', hidden: true });
@@ -34,17 +35,19 @@ export function treePanel(root, { namespace }) {
     if (element.drawn === text) return element;
     element.drawn = text;
     element.dataset.ready = Boolean(dependent.ready);
-    element.replaceChildren(...contents(dependent, namespace));
+    element.replaceChildren(...contents(dependent, component));
     if (before && before.state !== dependent.state) element.firstChild.classList.add('flash'); // for a moment
     return element;
   }
 
   return {
-    tree({ stages, lost: why, unread }) {
+    // has reports whether there is a dependent, or a pod of one, with a key.
+    has: (key) => items.has(key) || [...items.values()].some((d) => d.pods?.some((pod) => keyOfPod(d, pod) === key)),
+    tree({ stages, unread }) {
       const keys = new Set((stages ?? []).flatMap((stage) => stage.dependents.map((d) => d.key)));
       for (const key of [...items.keys()]) if (!keys.has(key)) { items.delete(key); rows.delete(key); }
-      lost.hidden = !why && !unread;
-      lost.textContent = why || unread || '';
+      lost.hidden = !unread;
+      lost.textContent = unread ?? '';
       body.replaceChildren(...(stages ?? []).map((stage) => el('section', {}, el('h3', {}, stage.title), el('ul', {}, stage.dependents.map(row)))));
       summarise();
     },
@@ -62,20 +65,25 @@ export function treePanel(root, { namespace }) {
 }
 
 const named = (key) => key.split('/').filter((part, i, all) => i % 2 || all.length !== 4).join(' '); // without group and namespace
+const keyOfPod = (d, pod) => `/Pod/${d.namespace ?? ''}/${pod.name}`;
 const toneOfPod = (pod) => (pod.message && pod.state !== 'Failed' ? 'busy' : toneOf(pod.state));
 const stateOf = ({ state }, tone = toneOf(state)) => el('span', { class: 'state', 'data-tone': tone }, state);
 
-function contents(d, home) {
-  const name = d.namespace && d.namespace !== home ? `${d.namespace}/${d.name}` : d.name;
-  const pods = d.pods ?? [];
+// podList shows the pods of a dependent; each leads to its log.
+export const podList = (d, component) => (d.pods?.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, d.pods.map((pod) => el('li', { class: 'pod' },
+  icon(toneOfPod(pod)), el('a', { class: 'name', href: hashOf(component, 'log', keyOfPod(d, pod)) }, pod.name), stateOf(pod, toneOfPod(pod)),
+  pod.message && el('bdi', { class: 'message' }, pod.message)))) : '');
+
+function contents(d, component) {
+  const name = d.namespace && d.namespace !== component.namespace ? `${d.namespace}/${d.name}` : d.name;
   return [
-    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind), el('span', { class: 'name', title: d.key }, name),
+    el('div', { class: 'head' }, icon(toneOf(d.state)), el('span', { class: 'kind' }, d.kind),
+      el('a', { class: 'name', title: d.key, href: hashOf(component, 'live', d.key) }, name),
       el('span', {}, d.ready && el('bdi', { class: 'dim' }, d.message), ' ', stateOf(d))),
     d.message && !d.ready ? el('bdi', { class: 'message' }, d.message) : '',
     d.dependsOn?.length && !d.ready ? el('p', { class: 'dim' }, `depends on ${d.dependsOn.map(named).join(', ')}`) : '',
     ...(d.changes ?? []).map((change) => el('div', { class: 'drift' }, el('p', {}, 'set by ', el('b', {}, change.manager), ' ', ago(change.at)),
       el('ul', {}, change.fields.map((field) => el('li', {}, el('code', {}, field.path), ' ', el('code', { class: 'value' }, field.value)))))),
-    pods.length ? el('ul', { class: 'pods', 'aria-label': 'Pods' }, pods.map((pod) => el('li', { class: 'pod' }, icon(toneOfPod(pod)),
-      el('span', { class: 'name' }, pod.name), stateOf(pod, toneOfPod(pod)), pod.message && el('bdi', { class: 'message' }, pod.message)))) : '',
+    podList(d, component),
   ].filter(Boolean);
 }
