@@ -66,7 +66,7 @@ func TestScreenshots(t *testing.T) {
 		}
 		p.scheme(shot.scheme)
 		p.location(shot.hash)
-		p.until(shot.ready)
+		p.until(shot.ready + ` && document.querySelector('#live').textContent === 'Live'`)
 		// The port is another one each time.
 		p.script(`document.querySelector('#cluster').textContent = 'demo'; document.activeElement.blur()`)
 		var picture []byte
