@@ -16,7 +16,7 @@ const byId = (id) => document.getElementById(id);
 const detail = byId('detail');
 let info = {}, problems = [], loading = true, isOld = false; // loading: there is no list yet; isOld: changes may have been missed
 let open = null; // {id, component, view, object} of what is open; view is undefined as long as the component is not known
-let routed = false; // the hash was looked at once: from now on the focus follows it
+let routed = false, routedObject; // the hash was looked at once: from now on the focus follows it, and the object in it
 let heard = new Date(); // when the server said something last
 
 // route shows what the hash names.
@@ -26,7 +26,7 @@ function route() {
   else if (filterText()) keepFilters(filterText());
   document.body.classList.toggle('listed', !component && filters !== undefined); // on a small screen: the list in place of the overview
   const id = component && idOf(component), isOther = !routed || open?.id !== id;
-  const moves = routed && (isOther || open?.object?.key !== object);
+  const moves = routed && (isOther || routedObject !== object);
   if (isOther) {
     open = component && { id, component };
     document.body.classList.toggle('opened', Boolean(open));
@@ -37,6 +37,7 @@ function route() {
   show();
   if (moves) (open ? byId(object ? 'object-heading' : 'heading') ?? detail : byId('list')).focus({ preventScroll: true });
   routed = true;
+  routedObject = object;
 }
 
 // show draws what is on the right as far as it is known.
