@@ -112,7 +112,7 @@ func TestAnOverlayIsBuiltInItsCopy(t *testing.T) {
 	check.EqualNamed(t, "changed by an update", []string{
 		"README.md", "kustomization/config/default/kustomization.yaml", "kustomization/config/default/patch.yaml", "kustomization/config/manager/Kustomization", "kustomization/config/rbac/kustomization.yml",
 		"kustomization/config/rbac/role.yaml", "kustomization/default/kustomization.yaml", "kustomization/default/patch.yaml", "kustomization/manager/Kustomization", "kustomization/manager/settings.txt",
-		"kustomization/more.yaml", "kustomization/rbac/kustomization.yml", "kustomization/rbac/role.yaml", "main.go",
+		"kustomization/more.yaml", "kustomization/rbac/kustomization.yml", "kustomization/rbac/role.yaml", "main.go", goldenFile,
 	}, got)
 	check.Contains(t, read(t, project, "main.go"), `"kustomization/config/default"`)
 }

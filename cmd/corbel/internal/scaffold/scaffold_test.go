@@ -95,7 +95,7 @@ func TestSources(t *testing.T) {
 		"a file for a kustomization":     {FormKustomize, noChart, "is not a folder"},
 		"links out of a chart":           {FormChart, linked, ""},
 		"a link that leads to nothing":   {FormChart, dangling, "Chart.yaml is a link that cannot be followed: put a copy in its place"},
-		"a link that leads out of it":    {FormKustomize, outside, "kustomization.yaml is a link that cannot be followed: put a copy in its place"},
+		"a link that leads out of it":    {FormKustomize, outside, "kustomization.yaml: a link leads out of the root"},
 		"a packed file that leads out":   {FormChart, archive(t, map[string]string{"a/../../b": "x"}), "is not inside the folder of the chart"},
 		"a packed link":                  {FormChart, archive(t, nil, "a/link"), "is neither a file nor a folder"},
 		"a packed file without a folder": {FormChart, archive(t, map[string]string{"Chart.yaml": "x"}), "is not inside the folder of the chart"},
