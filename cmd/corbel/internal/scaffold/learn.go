@@ -161,7 +161,7 @@ func documentsOf(source fs.FS) (values.Documents, error) {
 			return err
 		}
 		name = strings.TrimPrefix(name, "chart/")
-		to := func(string) {}
+		var to func(string)
 		switch lower := strings.ToLower(name); {
 		case lower == "readme.md":
 			to = func(text string) { d.Readme = text }
