@@ -7,12 +7,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corbel-run/corbel/pkg/status"
@@ -121,10 +124,17 @@ func addMaps(maps map[string]bool, path string, part any) {
 	}
 }
 
+// builtIn returns a scheme with the types of the server only. Programs add types of their own to scheme.Scheme.
+var builtIn = sync.OnceValue(func() *runtime.Scheme {
+	types := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(types))
+	return types
+})
+
 // IsBuiltIn reports whether the group is one of the server's own, so that no
 // custom type and no aggregated server can be in it.
 func IsBuiltIn(group string) bool {
-	return scheme.Scheme.IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+	return builtIn().IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
 // automanaged is the label of the APIServices that the server makes for its own types.

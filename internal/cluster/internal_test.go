@@ -10,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/corbel-run/corbel/test/check"
@@ -57,4 +60,11 @@ func TestKindsOfAnAPIThatIsDownAreRemembered(t *testing.T) {
 	}
 	want := []string{"m/v1", "m/v1/Node", "m/v1/Pod", "never/v1"}
 	check.Equal(t, want, memory.answer.APIVersions)
+}
+
+func TestTypesThatAProgramAddsToTheSchemeOfClientGoAreNotBuiltIn(t *testing.T) {
+	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "mine.example.com", Version: "v1", Kind: "Mine"}, &unstructured.Unstructured{})
+	for group, want := range map[string]bool{"mine.example.com": false, "": true, "apps": true, "apiextensions.k8s.io": true} {
+		check.EqualNamed(t, group, want, IsBuiltIn(group))
+	}
 }
