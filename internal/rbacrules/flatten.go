@@ -106,7 +106,7 @@ var (
 	ofValues      = regexp.MustCompile(`^\$?\.Values\.([A-Za-z0-9_.]+)`)
 	choosing      = regexp.MustCompile(`(^|[ (|])(ternary|coalesce) `)
 
-	// beginsLine is an expression that begins with the end of a line, and printedDot one that prints what its branch is about.
+	// beginsLine is an expression that begins with the end of a line, and printedDot is an expression that prints the value of its branch.
 	beginsLine = regexp.MustCompile(`\| nindent `)
 	printedDot = regexp.MustCompile(openAction + `toYaml \.([ ` + closeAction + `])`)
 )

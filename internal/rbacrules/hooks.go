@@ -53,7 +53,7 @@ func (s *scanner) eventsIn(template, text string, seen map[string]bool) (events 
 	return events
 }
 
-// eventsOf returns the events in the value of a hook annotation, with those that its actions hold, or have as a default.
+// eventsOf returns the events in the value of a hook annotation, also those in its actions and in their defaults.
 func (s *scanner) eventsOf(template, value string) (events []string) {
 	value, _, _ = strings.Cut(value, " #")
 	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r < ' ' || strings.ContainsRune(` "',{}()|`, r) }) {

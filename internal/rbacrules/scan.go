@@ -107,7 +107,7 @@ func (s *scanner) take(prefix, name string, content []byte) error {
 		return s.readPacked(content, prefix+name+"/")
 	case valuesFile:
 		var values map[string]any
-		_ = yaml.Unmarshal(content, &values) // what cannot be read is reported when the chart is loaded
+		_ = yaml.Unmarshal(content, &values) // the generator reports a mistake when it loads the chart
 		s.values[strings.TrimSuffix(prefix+name, valuesFile)] = values
 	}
 	return nil
