@@ -49,7 +49,7 @@ const maxExplained = 10
 
 func (f *frame) whyCommand() *cobra.Command {
 	var o *output
-	var allNamespaces bool
+	var s *scope
 	command := &cobra.Command{
 		Use:   "why [" + componentUse + "]",
 		Short: "Say why a component is not Ready, and what to do",
@@ -58,30 +58,21 @@ func (f *frame) whyCommand() *cobra.Command {
 			"for longest. Components with the same cause are counted, and at most 10 causes are explained.\n\n" +
 			"At most 10 requests are sent for a component, but for those of discovery. No log is read, because it may hold values of Secrets: the next command to type shows it.\n\n" +
 			"The exit code is 0 if the component is Ready, 1 if it is not, and 2 after an error.",
-		Example: "  corbel why -A\n  corbel why -n market\n  corbel why shop/corner -n market\n  corbel why shop/corner -o json",
-		Args: func(c *cobra.Command, arguments []string) error {
-			if len(arguments) == 0 {
-				return nil
-			}
-			if allNamespaces {
-				return usage("a name cannot be combined with -A")
-			}
-			return componentArguments(c, arguments)
-		},
+		Example:           "  corbel why -A\n  corbel why -n market\n  corbel why shop/corner -n market\n  corbel why shop/corner -o json",
 		ValidArgsFunction: f.completeComponents,
-		RunE: func(c *cobra.Command, arguments []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return f.why(c.Context(), arguments, allNamespaces, o)
+			return f.why(c.Context(), s, o)
 		},
 	}
 	o = addOutputFlag(command)
-	command.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "explain components of all namespaces")
+	s = addScope(command, "explain")
 	return command
 }
 
-func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool, o *output) error {
+func (f *frame) why(ctx context.Context, s *scope, o *output) error {
 	connection, err := f.connect()
 	if err != nil {
 		return err
@@ -93,10 +84,10 @@ func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool,
 		}
 		return collector.Explain(ctx, why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler}, f.now)
 	}
-	if len(arguments) == 0 {
-		return f.whyAll(ctx, connection.reader, allNamespaces, explain, o)
+	if !s.isOne() {
+		return f.whyAll(ctx, connection.reader, s.allNamespaces, explain, o)
 	}
-	found, err := f.component(ctx, arguments)
+	found, err := f.component(ctx, s.arguments)
 	if err != nil {
 		return err
 	}
@@ -115,7 +106,7 @@ func (f *frame) why(ctx context.Context, arguments []string, allNamespaces bool,
 	return err
 }
 
-// likeness are components whose conditions say the same, but for names.
+// likeness groups components with equal conditions. The names in the messages may differ.
 type likeness struct {
 	kind     inspect.Type
 	severity int
