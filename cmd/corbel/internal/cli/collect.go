@@ -180,7 +180,7 @@ func (c *collector) secretValues(ctx context.Context, components []inspect.Compo
 			values = slices.AppendSeq(values, maps.Values(secret.Data))
 		}
 	}
-	listed := map[string]bool{"": true} // objects without a namespace
+	refused := map[string]error{"": errors.New("objects without a namespace")} // by namespace: why its Secrets are not listed
 	for _, component := range components {
 		inventory, _ := c.cluster.reader.Inventory(ctx, component) // the list of dependents has the error
 		places := append(inventory.Items, v1alpha1.InventoryItem{Namespace: component.Object.GetNamespace()})
@@ -188,14 +188,17 @@ func (c *collector) secretValues(ctx context.Context, components []inspect.Compo
 			places = append(places, v1alpha1.InventoryItem{Namespace: by.Namespace})
 		}
 		for _, item := range places {
-			list, secret := &corev1.SecretList{}, corev1.Secret{}
-			if !listed[item.Namespace] {
-				c.leave("values of Secrets in namespace "+item.Namespace+" may be repeated in other files, because the Secrets are not read", c.cluster.client.List(ctx, list, client.InNamespace(item.Namespace)))
+			err, known := refused[item.Namespace]
+			if !known {
+				list := &corev1.SecretList{}
+				err = c.cluster.client.List(ctx, list, client.InNamespace(item.Namespace))
+				c.leave("values of Secrets in namespace "+item.Namespace+" may be repeated in other files, because the Secrets are not read", err)
 				read(list.Items...)
-				listed[item.Namespace] = true
+				refused[item.Namespace] = err
 			}
-			if item.Kind == "Secret" && c.cluster.client.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: item.Name}, &secret) == nil {
-				read(secret) // it may be allowed where the list is not
+			secret := corev1.Secret{}
+			if err != nil && item.Kind == "Secret" && c.cluster.client.Get(ctx, client.ObjectKey{Namespace: item.Namespace, Name: item.Name}, &secret) == nil {
+				read(secret) // a user may be allowed to read one Secret, but not to list all
 			}
 		}
 	}
