@@ -47,7 +47,7 @@ func (f *frame) completeComponents(command *cobra.Command, arguments []string, b
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeRevisions completes the earlier revisions of a component whose manifests are kept.
+// completeRevisions completes the earlier revisions of a component. The history keeps the manifests of these revisions.
 func (f *frame) completeRevisions(command *cobra.Command, arguments []string, begin string) (found []string, _ cobra.ShellCompDirective) {
 	if componentArguments(command, arguments) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -91,8 +91,8 @@ func (s *samples) look(ctx context.Context, c client.Client, tell func(about, te
 	return ready, nil
 }
 
-// apply applies a sample. One whose file has not changed since it was applied is left alone: a user may have changed it in the
-// cluster.
+// apply applies a sample if its file has changed, or if the sample does not exist. Otherwise a user may have changed the sample in
+// the cluster, and the change stays.
 func (s *samples) apply(ctx context.Context, c client.Client, sample *unstructured.Unstructured) error {
 	title := titleOf(sample)
 	if equality.Semantic.DeepEqual(sample, s.applied[title]) {

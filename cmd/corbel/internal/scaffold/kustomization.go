@@ -150,7 +150,7 @@ func (c *collector) reference(folder, text string) error {
 	switch {
 	case slices.Contains(kustomizationFiles, path.Base(name)):
 		return c.references(path.Dir(name), content)
-	case bytes.Contains(content, []byte("builtin")): // the configuration of a plugin, whose apiVersion this is
+	case bytes.Contains(content, []byte("builtin")): // the apiVersion in the configuration of a plugin
 		return c.references(folder, content)
 	}
 	return nil

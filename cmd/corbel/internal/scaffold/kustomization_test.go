@@ -15,7 +15,7 @@ import (
 
 const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-// layout is that of projects whose overlay refers to the folders beside it.
+// layout has an overlay that refers to the folders beside it.
 var layout = []string{
 	"config/default/kustomization.yaml", "resources: [../rbac, ../manager]\n#- ../webhook\npatches: [{path: patch.yaml}]\n", "config/default/patch.yaml", object,
 	"config/default/notes.md", "", "config/rbac/kustomization.yml", "resources: [role.yaml]", "config/rbac/role.yaml", object,

@@ -31,7 +31,7 @@ const (
 	rankDemanded   = 500  // the schema, a template or a question requires the value
 	rankDocumented = 100  // a document tells users to set the value
 	rankTop        = 50   // a scalar at the top level
-	rankSpecific   = 30   // a value whose name says that it differs between installations, such as an address or a password
+	rankSpecific   = 30   // the name of the value is that of an address, a password or another value that differs between installations
 	rankRow        = 10   // a long table has the value; it comes after the usual names
 
 	inProse, inBlock, inCommand, inDemand = 20, 30, 40, 45
