@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 generator=bin/tools/controller-gen
 
 paths=()
-for folder in api pkg/component examples; do
+for folder in api pkg/component pkg/types examples; do
 	if [ -d "$folder" ]; then
 		paths+=("paths=./$folder/...")
 	fi

@@ -22,7 +22,6 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
-	"github.com/corbel-run/corbel/pkg/types"
 )
 
 const name = "cache.example.com"
@@ -54,18 +53,14 @@ func run() error {
 
 // setUp adds the reconciler.
 func setUp(manager ctrl.Manager) error {
-	generator := manifests.WithDigest(manifests.GeneratorFunc(generate), "1") // another digest says that the code makes other objects
+	generator := manifests.WithDigest(manifests.For(generate), "1") // another digest says that the code makes other objects
 	return component.NewReconciler[*Cache](name, generator, component.ReconcilerOptions{}).
 		WithPostReconcileHook(setEndpoint).
 		SetupWithManager(manager)
 }
 
 // generate returns the dependent objects of a Cache.
-func generate(_ context.Context, namespace, cache string, parameters types.Unstructurable) ([]client.Object, error) {
-	spec, ok := parameters.(*CacheSpec)
-	if !ok {
-		return nil, fmt.Errorf("the parameters are a %T", parameters)
-	}
+func generate(_ context.Context, namespace, cache string, spec *CacheSpec) ([]client.Object, error) {
 	labels := map[string]string{"app.kubernetes.io/name": "cache", "app.kubernetes.io/instance": cache}
 	pod := applycorev1.PodSpec().WithContainers(applycorev1.Container().
 		WithName("memcached").WithImage("registry.example.com/memcached:1.6").

@@ -11,11 +11,20 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/component/componenttest"
+	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/test/env"
 )
 
 func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{Cluster: true})) }
+
+func TestACacheIsADeploymentAndAService(t *testing.T) {
+	objects, err := manifests.Generate(t.Context(), manifests.For(generate), "prod", "home", component.ParametersOf(&CacheSpec{Megabytes: 64}))
+	if err != nil || len(objects) != 2 || objects[0].GetName() != "home" || objects[1].GetNamespace() != "prod" {
+		t.Errorf("the objects are %v, and the error %v", objects, err)
+	}
+}
 
 func TestTheCacheLives(t *testing.T) {
 	config := env.Shared(t).Config()

@@ -25,9 +25,6 @@ type CacheSpec struct {
 	Megabytes int64 `json:"megabytes"`
 }
 
-// ToUnstructured returns the spec without the fields that Corbel reads.
-func (s *CacheSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
 // CacheStatus is the status of Corbel, and where the cache listens.
 type CacheStatus struct {
 	component.Status `json:",inline"`
@@ -53,7 +50,7 @@ type Cache struct {
 }
 
 // GetSpec returns the parameters of the generator.
-func (c *Cache) GetSpec() types.Unstructurable { return &c.Spec }
+func (c *Cache) GetSpec() types.Unstructurable { return component.ParametersOf(&c.Spec) }
 
 // GetStatus returns the status that Corbel writes.
 func (c *Cache) GetStatus() *component.Status { return &c.Status.Status }

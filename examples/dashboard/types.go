@@ -24,9 +24,6 @@ type DashboardSpec struct {
 	Title string `json:"title"`
 }
 
-// ToUnstructured returns the spec without the fields that Corbel reads.
-func (s *DashboardSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
 // Dashboard is a web page with charts.
 //
 // +kubebuilder:object:root=true
@@ -43,7 +40,7 @@ type Dashboard struct {
 }
 
 // GetSpec returns the parameters of the generator.
-func (c *Dashboard) GetSpec() types.Unstructurable { return &c.Spec }
+func (c *Dashboard) GetSpec() types.Unstructurable { return component.ParametersOf(&c.Spec) }
 
 // GetStatus returns the status that Corbel writes.
 func (c *Dashboard) GetStatus() *component.Status { return &c.Status }

@@ -21,9 +21,6 @@ type RelaySpec struct {
 	component.SuspensionSpec `json:",inline"`
 }
 
-// ToUnstructured returns the spec without the fields that Corbel reads.
-func (s *RelaySpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
 // Relay forwards mail.
 //
 // +kubebuilder:object:root=true
@@ -40,7 +37,7 @@ type Relay struct {
 }
 
 // GetSpec returns the parameters of the generator.
-func (c *Relay) GetSpec() types.Unstructurable { return &c.Spec }
+func (c *Relay) GetSpec() types.Unstructurable { return component.ParametersOf(&c.Spec) }
 
 // GetStatus returns the status that Corbel writes.
 func (c *Relay) GetStatus() *component.Status { return &c.Status }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shopv1alpha1 "github.com/corbel-run/corbel/examples/shop/api/v1alpha1"
+	"github.com/corbel-run/corbel/pkg/component"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	"github.com/corbel-run/corbel/pkg/manifests/helm"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
@@ -38,7 +39,7 @@ func rendering(t *testing.T, revision int64, change func(*shopv1alpha1.ShopSpec)
 	spec := &shopv1alpha1.ShopSpec{ShopValues: usual}
 	change(spec)
 	return manifeststest.Case{
-		Generator: generator, Namespace: "market", Name: "corner", Parameters: spec,
+		Generator: generator, Namespace: "market", Name: "corner", Parameters: component.ParametersOf(spec),
 		Context: manifests.Context{ReconcilerName: name, Revision: revision, Upgrade: revision > 1}.In(t.Context()),
 	}
 }

@@ -93,6 +93,14 @@ func ask[With, Answer any](of any, call func(With) Answer) (answer Answer) {
 	return answer
 }
 
+// SpecOf returns the spec that component.ParametersOf made the parameters from. Other parameters are the spec themselves.
+func SpecOf(parameters types.Unstructurable) any {
+	if made, ok := parameters.(interface{ Unwrap() any }); ok {
+		return made.Unwrap()
+	}
+	return parameters
+}
+
 // IsNil reports whether v is nil or an interface around a nil pointer or function.
 func IsNil(v any) bool {
 	if v == nil {

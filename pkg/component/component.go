@@ -22,8 +22,9 @@ import (
 // of this package to tune how it is reconciled.
 type Component interface {
 	client.Object
-	// GetSpec returns the spec, usually as a pointer into the component. The
-	// generator gets it as its parameters.
+	// GetSpec returns the spec as the parameters of the generator: the result of
+	// ParametersOf, or a spec with a method ToUnstructured, usually as a pointer into
+	// the component.
 	GetSpec() types.Unstructurable
 	// GetStatus returns the part of the status that belongs to Corbel, as a
 	// pointer into the component. It must not be nil.
@@ -208,12 +209,15 @@ type PatchesConfiguration interface {
 	GetImages() []v1alpha1.Image
 }
 
+// specOf returns the spec itself, which ParametersOf may have wrapped.
+func specOf(c interface{ GetSpec() types.Unstructurable }) any { return renders.SpecOf(c.GetSpec()) }
+
 // configurationOf returns the component as a C, or else its spec.
 func configurationOf[C any](c interface{ GetSpec() types.Unstructurable }) (C, bool) {
 	if configuration, ok := c.(C); ok {
 		return configuration, true
 	}
-	spec := c.GetSpec()
+	spec := specOf(c)
 	if configuration, ok := spec.(C); ok {
 		return configuration, !renders.IsNil(spec)
 	}

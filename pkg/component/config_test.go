@@ -221,6 +221,31 @@ func TestConfigurationOf(t *testing.T) {
 	}
 }
 
+// plainSpec has no method.
+type plainSpec struct {
+	TimeoutSpec `json:",inline"`
+	Size        string             `json:"size"`
+	Password    SecretKeyReference `json:"password"`
+}
+
+func TestASpecNeedsNoMethod(t *testing.T) {
+	spec := &plainSpec{TimeoutSpec: TimeoutSpec{Timeout: duration("3m")}, Size: "large", Password: SecretKeyReference{Name: "mail"}}
+	obj := &specless{spec: ParametersOf(spec)}
+	if own, ok := configurationOf[TimeoutConfiguration](obj); !ok || own.GetTimeout() != 3*time.Minute {
+		t.Error("the configuration of the spec does not count")
+	}
+	if found, _ := finderFor[*specless]().Find(specOf(obj)); !slices.ContainsFunc(found, func(f references.Found) bool { return f.Path == "spec.password" }) {
+		t.Errorf("the references of the spec are %v", found)
+	}
+	want := map[string]any{"size": "large", "password": map[string]any{"name": "mail"}}
+	if diff := cmp.Diff(want, obj.GetSpec().ToUnstructured()); diff != "" {
+		t.Errorf("parameters (-want +got):\n%s", diff)
+	}
+	if _, ok := configurationOf[TimeoutConfiguration](&specless{spec: ParametersOf((*plainSpec)(nil))}); ok {
+		t.Error("a nil pointer counts as a spec")
+	}
+}
+
 func TestReadyMadeSpecsCanBeNil(t *testing.T) {
 	var (
 		placement     *PlacementSpec

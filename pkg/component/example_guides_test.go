@@ -13,9 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
-	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,55 +94,12 @@ type AgentSpec struct {
 	LogLevel                    string           `json:"logLevel,omitempty"`
 }
 
-func (s *AgentSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
 // A reconciler for tenants (howto-clusters.md).
 func newTenantReconciler(generator manifests.Generator) *component.Reconciler[*Greeting] {
 	return component.NewReconciler[*Greeting]("greeting.example.com", generator, component.ReconcilerOptions{
 		DefaultServiceAccount: new("deployer"),
 		Controller:            component.ControllerOptions{TargetConcurrency: new(4)},
 	})
-}
-
-// A generator in Go (howto-go.md).
-type SiteSpec struct {
-	Image    string `json:"image"`
-	Replicas *int32 `json:"replicas,omitempty"`
-}
-
-func (s *SiteSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
-func generateSite(_ context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
-	spec, ok := parameters.(*SiteSpec)
-	if !ok {
-		return nil, fmt.Errorf("the parameters are a %T", parameters)
-	}
-	labels := map[string]string{"app.kubernetes.io/name": "site", "app.kubernetes.io/instance": name}
-	deployment := applyappsv1.DeploymentSpec().
-		WithSelector(applymetav1.LabelSelector().WithMatchLabels(labels)).
-		WithTemplate(applycorev1.PodTemplateSpec().WithLabels(labels).WithSpec(applycorev1.PodSpec().
-			WithContainers(applycorev1.Container().WithName("site").WithImage(spec.Image))))
-	if spec.Replicas != nil {
-		deployment.WithReplicas(*spec.Replicas) // otherwise an autoscaler may decide
-	}
-	return manifests.FromApplyConfigurations(
-		applyappsv1.Deployment(name, namespace).WithLabels(labels).WithSpec(deployment),
-		applycorev1.Service(name, namespace).WithLabels(labels).WithSpec(applycorev1.ServiceSpec().
-			WithSelector(labels).WithPorts(applycorev1.ServicePort().WithPort(80).WithTargetPort(intstr.FromInt32(8080)))),
-	)
-}
-
-// A generator gives the same objects for the same parameters.
-func Example_generator() {
-	objects, err := manifests.Generate(context.Background(), manifests.GeneratorFunc(generateSite), "prod", "home", &SiteSpec{Image: "site:1"})
-	for _, object := range objects {
-		fmt.Println(object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName())
-	}
-	fmt.Println(err)
-	// Output:
-	// Deployment prod home
-	// Service prod home
-	// <nil>
 }
 
 // license is a service outside of the cluster.
@@ -197,7 +151,7 @@ func ExampleSecretKeyReference() {
 // The code of the guides that no other example calls.
 var (
 	_ types.Unstructurable = (*ShopSpec)(nil)
-	_ types.Unstructurable = (*AgentSpec)(nil)
+	_                      = component.ParametersOf(&AgentSpec{})
 	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler}
 )
 

@@ -42,9 +42,7 @@ type GreetingSpec struct {
 	Text string `json:"text"`
 }
 
-func (s *GreetingSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
-func (g *Greeting) GetSpec() types.Unstructurable { return &g.Spec }
+func (g *Greeting) GetSpec() types.Unstructurable { return component.ParametersOf(&g.Spec) }
 func (g *Greeting) GetStatus() *component.Status  { return &g.Status }
 
 var templates = fstest.MapFS{"greeting.yaml": {Data: []byte(`

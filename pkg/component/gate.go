@@ -95,7 +95,7 @@ func mayRepairAs(obj Component, access target.Access, before renderCache) bool {
 	if own, ok := configurationOf[ImpersonationConfiguration](obj); !ok || own.GetImpersonationUser() != "" {
 		return true
 	}
-	spec := reflect.Indirect(reflect.ValueOf(obj.GetSpec()))
+	spec := reflect.Indirect(reflect.ValueOf(specOf(obj)))
 	return spec.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(spec.Type()), func(field reflect.StructField) bool {
 		return field.Type == reflect.TypeFor[ImpersonationSpec]()
 	})

@@ -53,7 +53,7 @@ type targetClusters interface {
 func (o *opener) resolve(ctx context.Context, obj Component, mistakes error, load func(context.Context, Component) references.Absence) (resolved resolvedConfig, access target.Access, absent, err error) {
 	resolved, configErr := resolveConfig(obj, o.settings)
 	_, suspendErr := o.suspensionOf(obj)
-	found, _ := o.author.finder.Find(obj.GetSpec())
+	found, _ := o.author.finder.Find(specOf(obj))
 	if err := errors.Join(configErr, suspendErr, mistakes, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return resolved, access, nil, &verdict.InvalidError{Err: o.self.About(obj, err)}
 	}

@@ -90,10 +90,11 @@ func checkType[T Component]() error {
 		if component.GetStatus() == nil {
 			return errors.New("GetStatus must not return nil")
 		}
-		if component.GetSpec() == nil {
+		spec := specOf(component)
+		if spec == nil {
 			return errors.New("GetSpec must not return nil")
 		}
-		return finderFor[T]().Check(component.GetSpec())
+		return finderFor[T]().Check(spec)
 	})
 	if err != nil {
 		return fmt.Errorf("component type %s: %w", t, err)

@@ -207,7 +207,7 @@ func (o *opener) loadReferences(ctx context.Context, obj Component) references.A
 // readReferences loads what the spec refers to, and returns which versions it has read. What
 // is missing is no absence if the component is being deleted and does not wait for it.
 func (o *opener) readReferences(ctx context.Context, obj Component) (references.Absence, []informer.Reference) {
-	found, keep := o.author.finder.Find(obj.GetSpec())
+	found, keep := o.author.finder.Find(specOf(obj))
 	if len(found) == 0 {
 		return references.Absence{}, nil
 	}
@@ -250,7 +250,7 @@ func (o *opener) loadCustomReferences(ctx context.Context, obj Component) refere
 	known.Component = theirs
 	absent, err := callUserCode(known.In(ctx), o.code, client.ObjectKeyFromObject(obj), what, o.code.loadTimeout, func(ctx context.Context) (references.Absence, error) {
 		var absent references.Absence
-		found, keep := o.author.finder.Find(theirs.GetSpec())
+		found, keep := o.author.finder.Find(specOf(theirs))
 		for _, reference := range found {
 			if o.author.isCustom(reference) {
 				absent.Add(theirs, reference, confidential.Failure(ctx, o.author.load(ctx, confidential.NotingClient(o.local), reference, theirs)))

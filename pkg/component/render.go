@@ -36,7 +36,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 		return nil, nil, err
 	}
 	obj = duplicate.(T)
-	found, _ := finderFor[T]().Find(obj.GetSpec())
+	found, _ := finderFor[T]().Find(specOf(obj))
 	resolved, configErr := resolveConfig(obj, r.settings)
 	if err := errors.Join(configErr, references.Mistakes(found, obj.GetNamespace())); err != nil {
 		return nil, nil, err

@@ -354,7 +354,7 @@ func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.users.AdoptHelmReleases,
 		Now: func() time.Time { return s.now() },
 		References: func(obj identity.Component) []references.Found {
-			found, _ := s.author.finder.Find(obj.GetSpec())
+			found, _ := s.author.finder.Find(specOf(obj))
 			return found
 		},
 		Hooks: func(ctx context.Context, obj identity.Component) ([]string, error) {

@@ -42,10 +42,8 @@ var configurationSpecs = []reflect.Type{
 
 // Parameters returns the spec of a component as the parameters of its generator: what
 // json.Marshal makes of it, without the ...Spec types of this package that are embedded
-// in it, also those in other embedded structs. Integers are int64. It is meant for the
-// method of a spec:
-//
-//	func (s *ShopSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
+// in it, also those in other embedded structs. Integers are int64. It is meant for a spec
+// whose method ToUnstructured adds to them; ParametersOf is enough for all others.
 //
 // What is left out, such as a timeout, can change without a new revision, so that no hook
 // of a chart runs for it.
@@ -64,6 +62,23 @@ func Parameters(spec any) map[string]any {
 	}
 	return parameters
 }
+
+// ParametersOf makes the spec of a component the parameters of its generator, as Parameters
+// converts it. It is meant for the method of a component:
+//
+//	func (s *Shop) GetSpec() types.Unstructurable { return component.ParametersOf(&s.Spec) }
+//
+// The spec needs no method then. The ...Configuration interfaces and the references of the
+// spec count, and manifests.For passes the spec itself to a function.
+func ParametersOf(spec any) types.Unstructurable { return specParameters{spec} }
+
+type specParameters struct{ spec any }
+
+// ToUnstructured converts the spec.
+func (p specParameters) ToUnstructured() map[string]any { return Parameters(p.spec) }
+
+// Unwrap returns the spec to renders.SpecOf.
+func (p specParameters) Unwrap() any { return p.spec }
 
 // MergedParameters is Parameters for a spec with a field of free-form values, whose JSON name is given:
 // the other parameters are put over them, also in nested objects. So a spec can type the values that

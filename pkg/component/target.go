@@ -77,7 +77,7 @@ func (o *opener) aboutTarget(obj Component, err error) error {
 		return o.self.About(obj, err)
 	}
 	name := "its kubeconfig"
-	found, _ := o.author.finder.Find(obj.GetSpec())
+	found, _ := o.author.finder.Find(specOf(obj))
 	for _, reference := range found {
 		if secret, ok := reference.Pointer.(*SecretKeyReference); ok && bytes.Equal(secret.Value(), kubeConfig) {
 			name = fmt.Sprintf("the kubeconfig in Secret %s (%s)", secret.Name, reference.Path)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,22 @@ func (f GeneratorFunc) Generate(ctx context.Context, namespace, name string, par
 		return nil, renders.ErrNilGenerator
 	}
 	return f(ctx, namespace, name, parameters)
+}
+
+// For makes a function a Generator that gets the spec of a component as its own type, such as *ShopSpec: the value that the
+// component passes to component.ParametersOf, or that its GetSpec returns. It must not be changed. The error of other
+// parameters, such as those that a parameter transformer has changed, names both types.
+func For[Spec any](generate func(ctx context.Context, namespace, name string, spec Spec) ([]client.Object, error)) Generator {
+	if generate == nil {
+		return GeneratorFunc(nil)
+	}
+	return GeneratorFunc(func(ctx context.Context, namespace, name string, parameters types.Unstructurable) ([]client.Object, error) {
+		spec, ok := renders.SpecOf(parameters).(Spec)
+		if !ok {
+			return nil, fmt.Errorf("the parameters are a %T, want a %s", renders.SpecOf(parameters), reflect.TypeFor[Spec]())
+		}
+		return generate(ctx, namespace, name, spec)
+	})
 }
 
 const (

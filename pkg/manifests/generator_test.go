@@ -95,6 +95,43 @@ func (p *pointerGenerator) Generate(context.Context, string, string, types.Unstr
 	return nil, errors.New(p.field)
 }
 
+type shopSpec struct{ Size string }
+
+// wrapped is made as component.ParametersOf makes parameters.
+type wrapped struct {
+	types.UnstructurableMap
+	spec any
+}
+
+func (w wrapped) Unwrap() any { return w.spec }
+
+func (s *shopSpec) ToUnstructured() map[string]any { return nil }
+
+func TestAFunctionGetsTheSpec(t *testing.T) {
+	g := manifests.For(func(_ context.Context, namespace, name string, spec *shopSpec) ([]client.Object, error) {
+		return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + spec.Size}}}, nil
+	})
+	large := &shopSpec{Size: "-large"}
+	for name, parameters := range map[string]types.Unstructurable{"a spec": large, "made of a spec": wrapped{spec: large}} {
+		objects, err := manifests.Generate(t.Context(), g, "market", "corner", parameters)
+		if err != nil || len(objects) != 1 || objects[0].GetNamespace() != "market" || objects[0].GetName() != "corner-large" {
+			t.Errorf("%s: got %v, %v", name, objects, err)
+		}
+	}
+	for want, parameters := range map[string]types.Unstructurable{
+		"the parameters are a types.UnstructurableMap, want a *manifests_test.shopSpec": types.UnstructurableMap{},
+		"the parameters are a manifests_test.shopSpec, want a *manifests_test.shopSpec": wrapped{spec: *large},
+		"the parameters are a <nil>, want a *manifests_test.shopSpec":                   nil,
+	} {
+		if _, err := manifests.Generate(t.Context(), g, "market", "corner", parameters); err == nil || err.Error() != want {
+			t.Errorf("got the error %v, want %q", err, want)
+		}
+	}
+	if err := renders.Validate(manifests.For[*shopSpec](nil)); !errors.Is(err, renders.ErrNilGenerator) {
+		t.Errorf("a nil function gives the mistake %v", err)
+	}
+}
+
 func TestGenerateConvertsMistakesToErrors(t *testing.T) {
 	parameters := func(f manifests.ParameterTransformerFunc) manifests.Transformer {
 		return manifests.WithParameterTransformer(f)

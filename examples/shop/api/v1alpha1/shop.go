@@ -58,10 +58,6 @@ type CacheValues struct {
 	Enabled bool `json:"enabled"`
 }
 
-// ToUnstructured returns the values of the chart, and leaves out what Corbel
-// itself reads in the spec.
-func (s *ShopSpec) ToUnstructured() map[string]any { return component.Parameters(s) }
-
 // ShopStatus is what Corbel reports.
 type ShopStatus struct {
 	component.Status `json:",inline"`
@@ -86,8 +82,8 @@ type Shop struct {
 	Status ShopStatus `json:"status,omitempty"`
 }
 
-// GetSpec returns the spec. The chart gets its values.
-func (s *Shop) GetSpec() types.Unstructurable { return &s.Spec }
+// GetSpec returns the values of the chart: the spec without the embedded specs of Corbel.
+func (s *Shop) GetSpec() types.Unstructurable { return component.ParametersOf(&s.Spec) }
 
 // GetStatus returns what Corbel keeps about the Shop.
 func (s *Shop) GetStatus() *component.Status { return &s.Status.Status }
