@@ -91,9 +91,6 @@ func (f *initFlags) run(ctx context.Context, progress io.Writer, args []string) 
 	if err != nil {
 		return err
 	}
-	if library.Folder != "" {
-		fmt.Fprintf(progress, "note: go.mod replaces %s by the checkout %s\n", libraryModule, library.Folder)
-	}
 	tools := scaffold.Toolchain{Progress: func(what string) { fmt.Fprintln(progress, "•", what) }}
 	source, err := f.source()
 	if len(args) == 0 && !f.update {
