@@ -6,6 +6,7 @@ package podsim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,12 +22,53 @@ const (
 
 const crashLoop = "CrashLoopBackOff"
 
+// A past is what happened to a pod and does not follow from the time. Times count from its binding.
+type past struct {
+	bound       time.Time
+	mounted     bool // its volumes are
+	start       time.Duration
+	initialised bool
+	runs        map[string]run  // the latest start of each container
+	held        map[string]bool // the containers, and "" for the volumes, that waited for an object when last looked at
+}
+
+// A run is a start of a container.
+type run struct {
+	restarts int32
+	started  time.Duration
+}
+
+// pastOf reads what happened to a pod from its status. Containers that run are not held to what they refer to.
+func pastOf(pod *corev1.Pod, bound time.Time) *past {
+	p := &past{bound: bound, runs: map[string]run{}, held: map[string]bool{}}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		var started metav1.Time
+		switch {
+		case c.State.Running != nil:
+			if started = c.State.Running.StartedAt; started.Time.Before(bound) {
+				started.Time = started.Add(headStart)
+			}
+		case c.State.Terminated != nil:
+			started = c.State.Terminated.StartedAt
+		case c.LastTerminationState.Terminated != nil:
+			started = c.LastTerminationState.Terminated.StartedAt
+		default:
+			continue
+		}
+		p.runs[c.Name] = run{restarts: c.RestartCount, started: max(0, started.Sub(bound))}
+		p.mounted = true
+	}
+	p.initialised = slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { _, ran := p.runs[c.Name]; return ran })
+	return p
+}
+
 // A moment is a point in a pod's life: how long it has been on its node.
 type moment struct {
+	*past
 	pod       *corev1.Pod
 	behaviour behaviour
-	bound     time.Time
 	elapsed   time.Duration
+	find      lookup
 }
 
 // at converts a time in the pod's life to one on the clock, in whole seconds, as the
@@ -35,62 +77,105 @@ func (m moment) at(elapsed time.Duration) metav1.Time {
 	return metav1.NewTime(m.bound.Add(elapsed).Truncate(time.Second))
 }
 
-// initialised reports whether all init containers do what they have to before the
-// others start.
-func (m moment) initialised() bool {
-	if m.elapsed < m.behaviour.start {
-		return len(m.pod.Spec.InitContainers) == 0
+// soonest returns the first of two times at which something changes. Zero is never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
 	}
-	for _, c := range m.pod.Spec.InitContainers {
-		if brokenImage(c.Image) {
-			return false
-		}
-	}
-	return true
+	return min(a, b)
 }
 
-// initStatuses returns what the init containers do: one after the other, until one
-// cannot start.
-func (m moment) initStatuses() []corev1.ContainerStatus {
-	var statuses []corev1.ContainerStatus
-	stuck := m.elapsed < m.behaviour.start
+// mount mounts the volumes, if it is time. If an object is missing, it returns when to look again. It also returns what a
+// kubelet warns of before it starts containers.
+func (m moment) mount() (warnings []warning, change time.Duration) {
+	if m.mounted {
+		return nil, 0
+	}
+	if m.elapsed < m.behaviour.start {
+		return nil, m.behaviour.start
+	}
+	for _, problem := range m.find.volumesProblems(m.pod) {
+		warnings = append(warnings, warning{"FailedMount", problem})
+	}
+	if len(warnings) > 0 {
+		m.held[""] = true
+		return warnings, m.elapsed + lookAgain
+	}
+	m.mounted, m.start = true, m.startOf("", m.behaviour.start)
+	if problem := m.find.pullSecretsProblem(m.pod); problem != "" {
+		warnings = append(warnings, warning{"FailedToRetrieveImagePullSecret", problem})
+	}
+	return warnings, 0
+}
+
+// startOf returns when a container starts that is due, or the pod with an empty name: late if it was held.
+func (m moment) startOf(name string, due time.Duration) time.Duration {
+	if m.held[name] {
+		delete(m.held, name)
+		return m.elapsed
+	}
+	return due
+}
+
+// initStatuses returns what the init containers do, one after the other, until one cannot start or fails, and when that
+// changes. It also returns whether they let the other containers start, and at which time those are due.
+func (m moment) initStatuses() (statuses []corev1.ContainerStatus, change time.Duration, ok bool, due time.Duration) {
+	ok, due = m.mounted, m.start
 	for _, c := range m.pod.Spec.InitContainers {
 		status := m.blank(c)
 		switch {
-		case stuck:
+		case !ok:
 			status.State = waiting("PodInitializing", "")
 		case brokenImage(c.Image):
-			stuck = true
-			status.State = imagePull(c.Image)
-		case c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways:
-			m.runs(&status, 0, m.behaviour.start)
-			m.setReady(&status)
+			ok, status.State = false, imagePull(c.Image)
 		default:
-			m.ended(&status, 0, 0, m.behaviour.start, m.behaviour.start)
-			status.Ready = true // an init container is ready when it is over
+			e := m.behaviour.endOfInit(c)
+			if m.initialised && !isSidecar(c) {
+				e.exitCode = 0 // it is over, whatever annotations say now
+			}
+			change = soonest(change, m.live(&status, c, e, due))
+			ok, due = m.lead(&status, c, e)
 		}
 		statuses = append(statuses, status)
 	}
-	return statuses
+	m.initialised = m.initialised || ok
+	return statuses, change, ok, due
+}
+
+// lead reports whether an init container lets the next one start, and since when. It is ready then.
+func (m moment) lead(status *corev1.ContainerStatus, c corev1.Container, e end) (ok bool, since time.Duration) {
+	latest, ran := m.runs[c.Name]
+	if isSidecar(c) {
+		if status.State.Running != nil {
+			m.setReady(status, e)
+		}
+		return ran, latest.started
+	}
+	ended := status.State.Terminated
+	status.Ready = ended != nil && ended.ExitCode == 0
+	return status.Ready, latest.started + e.run
 }
 
 // statuses returns what the containers proper do, and when that changes; zero if it
-// does not.
-func (m moment) statuses() (statuses []corev1.ContainerStatus, change time.Duration) {
+// does not. They are due at a time if the init containers let them start.
+func (m moment) statuses(initialised bool, due time.Duration) (statuses []corev1.ContainerStatus, change time.Duration) {
 	for _, c := range m.pod.Spec.Containers {
 		status := m.blank(c)
 		switch {
-		case m.elapsed < m.behaviour.start:
+		case !m.mounted:
 			status.State = waiting(m.creating(), "")
-			change = m.behaviour.start
-		case !m.initialised():
+		case !initialised:
 			status.State = waiting("PodInitializing", "")
 		case m.behaviour.waiting != "":
 			m.waits(&status)
 		case brokenImage(c.Image):
 			status.State = imagePull(c.Image)
 		default:
-			change = max(change, m.live(&status))
+			e := m.behaviour.endOf(c.Name)
+			change = soonest(change, m.live(&status, c, e, due))
+			if status.State.Running != nil {
+				change = soonest(change, m.getReady(&status, e, m.runs[c.Name].started))
+			}
 		}
 		statuses = append(statuses, status)
 	}
@@ -108,43 +193,59 @@ func (m moment) creating() string {
 // that waits between crashes has crashed before.
 func (m moment) waits(status *corev1.ContainerStatus) {
 	if m.behaviour.waiting == crashLoop {
-		m.ended(status, 1, cmp.Or(m.behaviour.exitCode, 1), m.behaviour.start, m.behaviour.start)
+		e := m.behaviour.end
+		e.exitCode = cmp.Or(e.exitCode, 1)
+		m.ended(status, e, run{restarts: 1, started: m.start}, m.start)
 		status.LastTerminationState = status.State
 	}
 	status.State = waiting(m.behaviour.waiting, m.behaviour.message)
 }
 
-// live fills in the status of a container that could be started: it runs, gets
-// ready, perhaps ends, and then is started again or not. It returns when that changes.
-func (m moment) live(status *corev1.ContainerStatus) (change time.Duration) {
-	b, started, backOff := m.behaviour, m.behaviour.start, firstBackOff
-	for restarts := int32(0); ; restarts++ {
-		if !b.ends || m.elapsed < started+b.run {
-			m.runs(status, restarts, started)
-			change = m.getReady(status, started)
-			if end := started + b.run; b.ends && (change == 0 || end < change) {
-				change = end
+// live fills in the status of a container that can start at the time at which it is due: it runs, perhaps ends, and then is
+// started again or not. At each start it needs the objects that its variables refer to. It returns when the status changes.
+func (m moment) live(status *corev1.ContainerStatus, c corev1.Container, e end, due time.Duration) (change time.Duration) {
+	latest, ran := m.runs[c.Name]
+	for {
+		if ran {
+			ended := latest.started + e.run
+			if !e.ends || m.elapsed < ended {
+				m.running(status, latest)
+				if !e.ends {
+					return 0
+				}
+				return ended
 			}
-			return change
-		}
-		ended := started + b.run
-		if !restarted(m.pod.Spec.RestartPolicy, b.exitCode) {
-			m.ended(status, restarts, b.exitCode, started, ended)
-			return 0
-		}
-		next := ended + backOff
-		if m.elapsed < next {
-			m.ended(status, restarts, b.exitCode, started, ended)
+			m.ended(status, e, latest, ended)
+			if !m.restarted(c, e.exitCode) {
+				return 0
+			}
 			status.LastTerminationState = status.State
-			status.State = waiting(crashLoop, fmt.Sprintf("back-off %s restarting failed container=%s", backOff, status.Name))
-			return next
+			wait := backOff(latest.restarts)
+			if due = ended + wait; m.elapsed < due {
+				status.State = waiting(crashLoop, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+					wait, c.Name, m.pod.Name, m.pod.Namespace, m.pod.UID))
+				return due
+			}
+			latest.restarts++
 		}
-		started, backOff = next, min(2*backOff, lastBackOff)
+		if problem := m.find.variablesProblem(m.pod, c); problem != "" {
+			m.held[c.Name] = true
+			status.State = waiting(configError, problem)
+			return m.elapsed + lookAgain
+		}
+		latest.started, ran = m.startOf(c.Name, due), true
+		m.runs[c.Name] = latest
+		*status = m.blank(c)
 	}
 }
 
+// backOff returns how long a container waits that ended after some restarts.
+func backOff(restarts int32) time.Duration {
+	return min(firstBackOff<<min(restarts, 8), lastBackOff)
+}
+
 // getReady makes a running container ready if it is time, else says when it is.
-func (m moment) getReady(status *corev1.ContainerStatus, started time.Duration) (change time.Duration) {
+func (m moment) getReady(status *corev1.ContainerStatus, e end, started time.Duration) (change time.Duration) {
 	ready := started + m.behaviour.readyAfter
 	switch {
 	case m.behaviour.neverReady:
@@ -152,7 +253,7 @@ func (m moment) getReady(status *corev1.ContainerStatus, started time.Duration) 
 	case m.elapsed < ready:
 		return ready
 	}
-	m.setReady(status)
+	m.setReady(status, e)
 	return 0
 }
 
@@ -160,18 +261,23 @@ func (m moment) getReady(status *corev1.ContainerStatus, started time.Duration) 
 // have run for some time concludes at once.
 const headStart = time.Hour
 
-func (m moment) setReady(status *corev1.ContainerStatus) {
+func (m moment) setReady(status *corev1.ContainerStatus, e end) {
 	status.Ready = true
-	if running := status.State.Running; running != nil && !m.behaviour.ends {
+	if running := status.State.Running; running != nil && !e.ends {
 		running.StartedAt = metav1.NewTime(running.StartedAt.Add(-headStart))
 	}
 }
 
-func restarted(policy corev1.RestartPolicy, exitCode int32) bool {
-	switch policy {
-	case corev1.RestartPolicyNever:
+// restarted reports whether a container that ended is started again. An init container of a pod that is always restarted
+// is over after a success.
+func (m moment) restarted(c corev1.Container, exitCode int32) bool {
+	isInit := slices.ContainsFunc(m.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+	switch {
+	case isSidecar(c):
+		return true
+	case m.pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
 		return false
-	case corev1.RestartPolicyOnFailure:
+	case m.pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure || isInit:
 		return exitCode != 0
 	}
 	return true
@@ -181,24 +287,24 @@ func (m moment) blank(c corev1.Container) corev1.ContainerStatus {
 	return corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: new(false)}
 }
 
-func (m moment) runs(status *corev1.ContainerStatus, restarts int32, started time.Duration) {
-	status.RestartCount = restarts
+func (m moment) running(status *corev1.ContainerStatus, r run) {
+	status.RestartCount = r.restarts
 	status.ImageID = "podsim://" + status.Image
-	status.ContainerID = fmt.Sprintf("podsim://%s/%s/%d", m.pod.UID, status.Name, restarts)
+	status.ContainerID = fmt.Sprintf("podsim://%s/%s/%d", m.pod.UID, status.Name, r.restarts)
 	status.Started = new(true)
-	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: m.at(started)}}
+	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: m.at(r.started)}}
 }
 
-func (m moment) ended(status *corev1.ContainerStatus, restarts, exitCode int32, started, ended time.Duration) {
-	m.runs(status, restarts, started)
+func (m moment) ended(status *corev1.ContainerStatus, e end, r run, ended time.Duration) {
+	m.running(status, r)
 	status.Started = new(false)
 	reason := "Completed"
-	if exitCode != 0 {
-		reason = cmp.Or(m.behaviour.reason, "Error")
+	if e.exitCode != 0 {
+		reason = cmp.Or(e.reason, "Error")
 	}
 	status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		ExitCode: exitCode, Reason: reason, ContainerID: status.ContainerID,
-		StartedAt: m.at(started), FinishedAt: m.at(ended),
+		ExitCode: e.exitCode, Reason: reason, ContainerID: status.ContainerID,
+		StartedAt: m.at(r.started), FinishedAt: m.at(ended),
 	}}
 }
 

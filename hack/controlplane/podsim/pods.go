@@ -24,6 +24,7 @@ type pods struct {
 	client  kubernetes.Interface
 	lister  corelisters.PodLister
 	events  record.EventRecorder
+	find    lookup
 	nodes   *nodes
 	timing  timing
 	address *pool
@@ -35,14 +36,15 @@ type pods struct {
 // A life is what the API does not store about a pod: its times to the millisecond.
 type life struct {
 	uid      types.UID
-	bound    time.Time
+	past     *past
+	warned   map[warning]bool
 	deletion time.Time // when we saw it being deleted; zero before
 	address  string    // given, whether or not the status says so yet
 }
 
-func newPods(s *simulator, n *nodes) *pods {
+func newPods(s *simulator, n *nodes, find lookup) *pods {
 	return &pods{
-		client: s.client, lister: s.informers.Core().V1().Pods().Lister(), events: s.events,
+		client: s.client, lister: s.informers.Core().V1().Pods().Lister(), events: s.events, find: find,
 		nodes: n, timing: s.options.timing, address: newPool(podAddresses), lives: map[string]*life{},
 	}
 }
@@ -73,7 +75,13 @@ func (p *pods) handle(ctx context.Context, key string) (time.Duration, error) {
 	if pod.Spec.HostNetwork {
 		ips.pod = host
 	}
-	status, again := nextStatus(pod, p.timing, l.bound, now, ips)
+	status, again, warnings := nextStatus(pod, p.timing, l.past, now, ips, p.find)
+	for _, w := range warnings {
+		if !l.warned[w] {
+			l.warned[w] = true
+			p.events.Event(pod, corev1.EventTypeWarning, w.reason, w.message)
+		}
+	}
 	return again, p.write(ctx, pod, status)
 }
 
@@ -116,7 +124,11 @@ func newProblems(old, status corev1.PodStatus) []string {
 	problems := func(status corev1.PodStatus) (all []string) {
 		for _, list := range [][]corev1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
 			for _, c := range list {
-				if w := c.State.Waiting; w != nil && w.Message != "" {
+				switch w := c.State.Waiting; {
+				case w == nil || w.Message == "":
+				case w.Reason == configError:
+					all = append(all, "Error: "+w.Message)
+				default:
 					all = append(all, "container "+c.Name+": "+w.Reason+": "+w.Message)
 				}
 			}
@@ -145,10 +157,11 @@ func (p *pods) remember(key string, pod *corev1.Pod, now time.Time) life {
 		if l != nil {
 			p.address.free(l.address)
 		}
-		l = &life{uid: pod.UID, bound: now, address: pod.Status.PodIP}
+		bound := now
 		if pod.Status.StartTime != nil { // it started before we did
-			l.bound = pod.Status.StartTime.Time
+			bound = pod.Status.StartTime.Time
 		}
+		l = &life{uid: pod.UID, past: pastOf(pod, bound), warned: map[warning]bool{}, address: pod.Status.PodIP}
 		if l.address == "" {
 			l.address = p.address.allocate()
 		} else {

@@ -51,10 +51,14 @@ func simulate(ctx context.Context, client kubernetes.Interface, o options) error
 	if err != nil {
 		return err
 	}
+	find, err := newLookup(core)
+	if err != nil {
+		return err
+	}
 	nodes, volumes := newNodes(s, port), newVolumes(s)
 	parts := []part{
 		{newLoop("Node", nodes.handle), core.Nodes().Informer(), 2},
-		{newLoop("Pod", newPods(s, nodes).handle), core.Pods().Informer(), 16},
+		{newLoop("Pod", newPods(s, nodes, find).handle), core.Pods().Informer(), 16},
 		{newLoop("PersistentVolumeClaim", volumes.provision), core.PersistentVolumeClaims().Informer(), 4},
 		{newLoop("PersistentVolume", volumes.remove), core.PersistentVolumes().Informer(), 4},
 		{newLoop("Service", newBalancers(s).handle), core.Services().Informer(), 2},

@@ -15,29 +15,34 @@ import (
 // addresses of a pod. The pod's own is given when its containers start.
 type addresses struct{ host, pod string }
 
-// nextStatus returns the status that a pod should have now, having been bound to a
-// node at the given time, and how long that stays true; zero if until something else
-// changes.
-func nextStatus(pod *corev1.Pod, t timing, bound, now time.Time, ips addresses) (corev1.PodStatus, time.Duration) {
+// A warning is an event of a pod.
+type warning struct{ reason, message string }
+
+// nextStatus returns the status that a pod should have now, by its past and by the objects that it refers to, and how long
+// that stays true; zero if until something else changes. It adds to the past, and returns what a kubelet would warn of.
+func nextStatus(pod *corev1.Pod, t timing, p *past, now time.Time, ips addresses, find lookup) (corev1.PodStatus, time.Duration, []warning) {
 	status := *pod.Status.DeepCopy()
 	if finished(pod) {
-		return status, 0
+		return status, 0, nil
 	}
-	m := moment{pod: pod, behaviour: behaviourOf(pod, t), bound: bound, elapsed: now.Sub(bound)}
-	var change time.Duration
-	status.InitContainerStatuses = m.initStatuses()
-	status.ContainerStatuses, change = m.statuses()
-	status.Phase = phaseOf(pod, status.ContainerStatuses)
+	m := moment{past: p, pod: pod, behaviour: behaviourOf(pod, t), elapsed: now.Sub(p.bound), find: find}
+	warnings, change := m.mount()
+	init, initChange, initialised, due := m.initStatuses()
+	containers, containersChange := m.statuses(initialised, due)
+	change = soonest(change, soonest(initChange, containersChange))
+	status.InitContainerStatuses, status.ContainerStatuses = init, containers
+	initialised = initialised || len(init) == 0
+	status.Phase = phaseOf(pod, init, containers)
 	if status.StartTime == nil {
 		status.StartTime = new(m.at(0))
 	}
 	status.HostIP, status.HostIPs = ips.host, []corev1.HostIP{{IP: ips.host}}
-	if m.elapsed >= m.behaviour.start && status.PodIP == "" {
+	if m.mounted && status.PodIP == "" {
 		status.PodIP, status.PodIPs = ips.pod, []corev1.PodIP{{IP: ips.pod}}
 	}
 	status.ObservedGeneration = pod.Generation
-	setConditions(&status, pod, m.initialised(), m.elapsed >= m.behaviour.start, now)
-	return status, max(0, change-m.elapsed)
+	setConditions(&status, pod, initialised, m.mounted, now)
+	return status, max(0, change-m.elapsed), warnings
 }
 
 // terminatedStatus returns the status of a pod after its containers were signalled to end: a
@@ -75,7 +80,10 @@ func finished(pod *corev1.Pod) bool {
 
 // phaseOf sums up the containers as a kubelet does, but that a pod which once ran
 // does not become Pending again.
-func phaseOf(pod *corev1.Pod, containers []corev1.ContainerStatus) corev1.PodPhase {
+func phaseOf(pod *corev1.Pod, init, containers []corev1.ContainerStatus) corev1.PodPhase {
+	if slices.ContainsFunc(init, func(c corev1.ContainerStatus) bool { return c.State.Terminated != nil && !c.Ready }) {
+		return corev1.PodFailed // it would wait if it were started again
+	}
 	var waits, failed bool
 	over := len(containers) > 0
 	for _, c := range containers {

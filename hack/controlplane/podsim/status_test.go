@@ -31,6 +31,8 @@ func testPod(policy corev1.RestartPolicy, image string, annotations ...string) *
 	return pod
 }
 
+func nothing(string, string, string) (keys, bool) { return nil, false }
+
 // brief describes a status in one line: phase, conditions that are True, containers.
 func brief(status corev1.PodStatus) string {
 	words := []string{string(status.Phase)}
@@ -117,7 +119,7 @@ func TestNextStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			status, again := nextStatus(test.pod, testTiming, testBound, testBound.Add(elapsed), testIPs)
+			status, again, _ := nextStatus(test.pod, testTiming, pastOf(test.pod, testBound), testBound.Add(elapsed), testIPs, nothing)
 			if got := brief(status); got != test.want {
 				t.Errorf("at %s the pod is\n\t%s, want\n\t%s", test.at, got, test.want)
 			}
