@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,6 +76,9 @@ func TestTheOperatorRunsWithTheRulesThatAreGeneratedForItsChart(t *testing.T) {
 			_, err := o.SetUp(manager)
 			return err
 		},
+		Prerequisites: []client.Object{&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: usual.DatabaseSecret}, StringData: map[string]string{"password": "swordfish"},
+		}},
 	}
 	shop := &shopv1alpha1.Shop{ObjectMeta: metav1.ObjectMeta{Name: "corner"}, Spec: shopv1alpha1.ShopSpec{ShopValues: usual}}
 	change := func(s *shopv1alpha1.Shop) { s.Spec.Replicas, s.Spec.Greeting = 3, "Closed" }

@@ -169,7 +169,6 @@ func (b *bed) showsDrift(t *testing.T) {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-web"}}
 	check.NoError(b, b.client.Patch(b.ctx, deployment, client.RawPatch("application/strategic-merge-patch+json",
 		[]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.example.com/shop:9.9"}]}}}}`)), client.FieldOwner("kubectl-edit")))
-	check.NoError(b, b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
 	env.Until(b, "the Deployment is rolled out", func() error {
 		if err := b.client.Get(b.ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
@@ -179,6 +178,7 @@ func (b *bed) showsDrift(t *testing.T) {
 		}
 		return nil
 	})
+	check.NoError(b, b.client.Delete(b.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: market, Name: "corner-settings"}}))
 	golden(t, "diff", b.run("diff", "shop/corner").text())
 	golden(t, "diff yaml", b.run("diff", "shop/corner", "-o", "yaml").text())
 	golden(t, "get suspended", b.run("get").text())
