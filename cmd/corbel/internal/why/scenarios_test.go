@@ -133,7 +133,7 @@ spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {request
 		},
 		{
 			name: "a key of a Secret that does not exist",
-			manifests: fixed(deployment("web", `podsim.corbel.run/waiting: CreateContainerConfigError, podsim.corbel.run/message: "couldn't find key url in Secret s07/database"`, "",
+			manifests: fixed(deployment("web", "", "",
 				`env: [{name: DATABASE_URL, valueFrom: {secretKeyRef: {name: database, key: url}}}]`)),
 			before: func(b *bed) {
 				b.apply("s07", "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {user: shop, host: db}")
