@@ -10,6 +10,11 @@
 //   - Pods bound to its nodes get addresses and become Running and ready after a
 //     moment. Pods that are meant to end (restart policy OnFailure or Never, so
 //     those of Jobs) end with success. Deleted pods terminate and go.
+//   - Secrets and ConfigMaps, and their keys, that variables and mounted volumes of a
+//     pod refer to have to exist when its containers start. Otherwise containers wait
+//     with CreateContainerConfigError, or the pod with an event FailedMount, until at
+//     most a second after the objects appear. Containers that run go on without.
+//     Pull secrets that do not exist are an event only.
 //   - Containers that go on running say that they were started an hour before.
 //   - Claims of its storage classes get volumes: "standard", the default, at once;
 //     "standard-wait" when a pod that uses the claim is scheduled.
@@ -23,6 +28,8 @@
 //	podsim.corbel.run/waiting: ErrImagePull     containers do not start, for this reason
 //	podsim.corbel.run/message: it is gone       what the state of such containers says
 //	podsim.corbel.run/exit-code: "1"            containers end with this code
+//	podsim.corbel.run/exit-code: "setup=1"      only this one does, which may be an init container;
+//	                                            then reason and run-for are those of this one, too
 //	podsim.corbel.run/reason: OOMKilled         why they end
 //	podsim.corbel.run/log: it is broken         what the log of each container holds
 //	podsim.corbel.run/run-for: 2s               containers end after this time
@@ -31,6 +38,13 @@
 // A container waits with ImagePullBackOff if its image has the tag "broken", or
 // "does-not-exist" in its name.
 //
-// What a pod's status should be is decided by pure functions of the pod and the
-// time (behaviour.go, containers.go, status.go); the rest watches and writes.
+// A container that ends is started again after a second, after two, and so on up to ten:
+// a kubelet waits ten times as long, and up to five minutes.
+//
+// Init containers end with success at once. Claims and service accounts that do not exist
+// are found by the scheduler and the API server, which are real.
+//
+// What a pod's status should be is decided by functions of the pod, its past, the time and
+// the objects that it refers to (behaviour.go, containers.go, references.go, status.go); the
+// rest watches and writes.
 package podsim
