@@ -117,6 +117,7 @@ func (b *bed) helmInstalls(name string, revision int) (objects []*unstructured.U
 	generator := check.Must(helm.New(os.DirFS("../../../../examples/shop"), "chart", helm.Options{}))(b)
 	ctx := manifests.Context{ReconcilerName: operatorName, Revision: int64(revision), Upgrade: true}.In(b.ctx)
 	rendered := check.Must(manifests.Generate(ctx, generator, market, name, shops.New(name).GetSpec()))(b)
+	check.NoError(b, client.IgnoreAlreadyExists(shops.CreateSecret(b.ctx, b.client, name)))
 	var manifest strings.Builder
 	for _, object := range rendered {
 		u := object.(*unstructured.Unstructured)

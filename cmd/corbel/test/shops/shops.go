@@ -104,11 +104,16 @@ func New(name string) *shopv1alpha1.Shop {
 	}
 }
 
-// Create creates a Shop with its Secret, and waits until it is Ready.
-func Create(ctx context.Context, c client.Client, name string) error {
+// CreateSecret creates the Secret of a Shop, without which its pods do not start.
+func CreateSecret(ctx context.Context, c client.Client, name string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: name + "-database"}}
 	secret.StringData = map[string]string{"password": Canary}
-	if err := errors.Join(c.Create(ctx, secret), c.Create(ctx, New(name))); err != nil {
+	return c.Create(ctx, secret)
+}
+
+// Create creates a Shop with its Secret, and waits until it is Ready.
+func Create(ctx context.Context, c client.Client, name string) error {
+	if err := errors.Join(CreateSecret(ctx, c, name), c.Create(ctx, New(name))); err != nil {
 		return err
 	}
 	_, err := AwaitReady(ctx, c, name)
