@@ -40,7 +40,7 @@ type entry struct {
 func (r *Repositories) FetchVersion(ctx context.Context, repository, name, version string) ([]byte, error) {
 	if strings.HasPrefix(repository, "oci://") {
 		source := strings.TrimSuffix(repository, "/") + "/" + name
-		if _, err := semver.StrictNewVersion(version); err == nil {
+		if _, err := semver.NewVersion(version); err == nil { // as Helm does: a tag may be v1.0.0, which no range finds
 			source += ":" + version
 		}
 		chart, err := r.Client.fetch(ctx, source, version)

@@ -26,6 +26,7 @@ func TestChartsOfRepositories(t *testing.T) {
 	for tag, data := range map[string][]byte{"1.0.0": one, "1.10.0": two, "2.0.0-rc.1": early} {
 		r.chart("charts/db", tag, configType, chartType, data)
 	}
+	r.chart("charts/tagged", "v1.0.0", configType, chartType, one)
 	asked := map[string]int{}
 	files := map[string][]byte{}
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
@@ -66,6 +67,7 @@ func TestChartsOfRepositories(t *testing.T) {
 		"a pre-release, relative to the server":    {web.URL + "/a", "db", ">=2.0.0-0", early},
 		"one that the index has in a registry":     {web.URL + "/a", "other", "*", one},
 		"the newest that fits, of a registry":      {registry, "db", "^1.0.0", two},
+		"a version of a registry, with its v":      {registry, "tagged", "v1.0.0", one},
 		"a version of a registry":                  {registry + "/", "db", "2.0.0-rc.1", early},
 	} {
 		t.Run(name, func(t *testing.T) {
