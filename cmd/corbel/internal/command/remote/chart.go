@@ -174,11 +174,14 @@ func explained(ctx context.Context, address *url.URL, err error) error {
 	if errors.As(err, &request) {
 		err = request.Err // the address is named already, and may hold a token
 	}
+	if errors.As(err, &answer) {
+		answer.URL = &url.URL{Scheme: answer.URL.Scheme, Host: answer.URL.Host, Path: answer.URL.Path} // the address of a blob may hold a token
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound),
-		errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		answer != nil && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
 		return fmt.Errorf("the registry refuses access: log in by helm registry login %[1]s, or docker login %[1]s: %[2]w", address.Host, err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the server has broken off: repeat the command: %v", err)

@@ -30,6 +30,7 @@ type server struct {
 	types     map[string]string   // of manifests, by digest
 	broken    string              // the digest of a blob that is sent in part
 	forged    string              // the digest of a blob that is not what is sent
+	moved     string              // the digest of a blob that is on a server that refuses access
 	guarded   bool                // asks for a user
 }
 
@@ -114,6 +115,10 @@ func (r *server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 			_, _ = w.Write(data[:len(data)/2])
 			panic(http.ErrAbortHandler)
+		case digest == r.moved && request.URL.RawQuery == "":
+			http.Redirect(w, request, request.URL.Path+"?signature=secret", http.StatusTemporaryRedirect)
+		case digest == r.moved:
+			w.WriteHeader(http.StatusForbidden)
 		case digest == r.forged:
 			_, _ = w.Write(bytes.Repeat([]byte("x"), len(data)))
 		default:
@@ -201,10 +206,11 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 	r.chart("charts/text", "1.0.0", configType, chartType, []byte("text"))
 	r.chart("charts/image", "1.0.0", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayerGzip, packed(t, "x"))
 	r.chart("charts/empty", "1.0.0", configType, "text/plain", packed(t, "x"))
-	broken, forged := packed(t, "broken"), packed(t, "forged")
+	broken, forged, moved := packed(t, "broken"), packed(t, "forged"), packed(t, "moved")
 	r.chart("charts/broken", "1.0.0", configType, chartType, broken)
 	r.chart("charts/forged", "1.0.0", configType, chartType, forged)
-	r.broken, r.forged = digestOf(broken), digestOf(forged)
+	r.chart("charts/moved", "1.0.0", configType, chartType, moved)
+	r.broken, r.forged, r.moved = digestOf(broken), digestOf(forged), digestOf(moved)
 	huge := ocispec.Descriptor{MediaType: chartType, Digest: descriptor("", nil).Digest, Size: maxChart + 1}
 	r.manifest("charts/huge", "1.0.0", ocispec.MediaTypeImageManifest, map[string]any{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": r.blob(configType, []byte("{}")), "layers": []any{huge},
@@ -232,6 +238,7 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 		"too much":                   {source: "oci://" + host + "/charts/huge", want: "it is larger than 100 MiB"},
 		"a transfer that breaks off": {source: "oci://" + host + "/charts/broken", want: "the server has broken off: repeat the command"},
 		"another content":            {source: "oci://" + host + "/charts/forged", want: "something else than its manifest says"},
+		"a signed address":           {source: "oci://" + host + "/charts/moved", want: "the registry refuses access"},
 		"no answer":                  {source: at(dropping, "shop"), want: "the server has broken off"},
 		"no user":                    {source: at(guarded.Server, "charts/shop"), want: "log in by helm registry login " + strings.TrimPrefix(guarded.URL, "http://")},
 		"no server":                  {source: at(gone, "shop"), want: "the server cannot be reached: check the address and the network"},
