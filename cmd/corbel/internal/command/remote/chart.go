@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
@@ -43,6 +44,9 @@ type Client struct {
 // maxChart limits the size of a packed chart, in bytes.
 const maxChart = 100 << 20
 
+// maxTime limits how long a chart, or the index of a repository, takes with all its requests.
+const maxTime = 5 * time.Minute
+
 // maxRedirects limits the redirects of a request.
 const maxRedirects = 10
 
@@ -69,6 +73,8 @@ func (c Client) fetch(ctx context.Context, source, versions string) (Chart, erro
 	if address.User != nil {
 		return Chart{}, errors.New("the address of a chart must not hold a user or a password: use helm registry login or docker login")
 	}
+	ctx, cancel := withLimit(ctx)
+	defer cancel()
 	var chart Chart
 	switch {
 	case strings.HasPrefix(source, "oci://"):
@@ -85,6 +91,12 @@ func (c Client) fetch(ctx context.Context, source, versions string) (Chart, erro
 		return Chart{}, fmt.Errorf("the chart %s cannot be fetched: %w", public(source), explained(ctx, address, err))
 	}
 	return chart, nil
+}
+
+// withLimit returns a context that ends after maxTime: a server may accept a request and not answer it, or have pages of tags
+// without end.
+func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, maxTime, fmt.Errorf("it takes longer than %s: check the address and the network, or repeat the command", maxTime))
 }
 
 // fromServer fetches a chart of a web server.

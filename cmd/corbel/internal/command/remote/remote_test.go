@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -263,6 +264,34 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 		cancel()
 		check.Fails(t, check.ErrorOf((Client{PlainHTTP: true}).Fetch(ctx, "oci://"+host+"/charts/shop")), "context canceled")
 	})
+}
+
+// silent is a server that takes a request and does not answer it.
+type silent struct{}
+
+func (silent) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestAServerThatDoesNotAnswer(t *testing.T) {
+	newRegistry(t) // no credentials of the user
+	const want = "it takes longer than 5m0s: check the address and the network, or repeat the command"
+	for name, fetch := range map[string]func(context.Context, Client) error{
+		"a registry": func(ctx context.Context, c Client) error {
+			return check.ErrorOf(c.Fetch(ctx, "oci://example.com/shop"))
+		},
+		"a web server": func(ctx context.Context, c Client) error {
+			return check.ErrorOf(c.Fetch(ctx, "https://example.com/shop.tgz"))
+		},
+		"a repository": func(ctx context.Context, c Client) error {
+			return check.ErrorOf((&Repositories{Client: c}).FetchVersion(ctx, "https://example.com", "shop", "*"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { check.Fails(t, fetch(t.Context(), Client{Transport: silent{}}), want) })
+		})
+	}
 }
 
 func TestAChartOfAWebServer(t *testing.T) {

@@ -90,6 +90,8 @@ func (r *Repositories) entries(ctx context.Context, base *url.URL) (map[string][
 	if base.Scheme != "https" && !(base.Scheme == "http" && r.Client.PlainHTTP) {
 		read.err = errors.New("use https, or --plain-http if the server has no TLS")
 	} else {
+		ctx, cancel := withLimit(ctx)
+		defer cancel()
 		address := base.JoinPath("index.yaml")
 		text, err := r.Client.download(ctx, address, maxIndex)
 		if err != nil {
