@@ -16,6 +16,8 @@ var (
 	hookEvent = regexp.MustCompile(`^((pre|post)-(install|upgrade|delete|rollback)|test|test-success|test-failure|crd-install)$`)
 	// printed is an action that prints a value of the chart.
 	printed = regexp.MustCompile(`toYaml \$?\.Values\.([A-Za-z0-9_.]+)`)
+	// objectField is a field of an object.
+	objectField = regexp.MustCompile(`(?m)^(apiVersion|kind|metadata|spec|data|stringData|binaryData):`)
 )
 
 // formerEvents are those of Helm 2: later versions leave out the objects that have one of them.
@@ -32,20 +34,22 @@ func (s *scanner) isNeverApplied(template, object string) bool {
 }
 
 // eventsIn returns the events of the hook annotations in a text, in the definitions that it includes, and in the defaults
-// that it prints. It leaves out annotations that a branch of the text may leave out, unless a default decides about them.
+// that it prints. It leaves out annotations that a branch of the text may leave out, unless a default decides about them, and
+// those of other objects, such as a manifest in a ConfigMap.
 func (s *scanner) eventsIn(template, text string, seen map[string]bool) (events []string) {
 	for _, at := range hookLine.FindAllStringSubmatchIndex(text, -1) {
-		if !endsInBranch(text[:at[2]]) {
+		if before := text[:at[2]]; isBeforeContent(before) && !endsInBranch(before) {
 			events = append(events, s.eventsOf(template, text[at[4]:at[5]])...)
 		}
 	}
-	for _, match := range printed.FindAllStringSubmatch(text, -1) {
-		annotations, _ := s.defaultOf(template, match[1]).(map[string]any)
-		hook, _ := annotations["helm.sh/hook"].(string)
-		events = append(events, s.eventsOf(template, hook)...)
+	for _, at := range printed.FindAllStringSubmatchIndex(text, -1) {
+		if annotations, _ := s.defaultOf(template, text[at[2]:at[3]]).(map[string]any); isBeforeContent(text[:at[0]]) {
+			hook, _ := annotations["helm.sh/hook"].(string)
+			events = append(events, s.eventsOf(template, hook)...)
+		}
 	}
 	for _, at := range included.FindAllStringSubmatchIndex(text, -1) {
-		if name := text[at[2]:at[3]]; !seen[name] && !endsInBranch(text[:at[0]]) {
+		if name, before := text[at[2]:at[3]], text[:at[0]]; !seen[name] && isBeforeContent(before) && !endsInBranch(before) {
 			seen[name] = true
 			events = append(events, s.eventsIn(template, s.defines[name], seen)...)
 		}
@@ -67,6 +71,12 @@ func (s *scanner) eventsOf(template, value string) (events []string) {
 		}
 	}
 	return events
+}
+
+// isBeforeContent reports whether the text of an object ends before its spec or its data.
+func isBeforeContent(text string) bool {
+	fields := objectField.FindAllStringSubmatch(text, -1)
+	return len(fields) == 0 || slices.Contains([]string{"apiVersion", "kind", "metadata"}, fields[len(fields)-1][1])
 }
 
 // endsInBranch reports whether a branch that begins in a flattened text does not end in it.

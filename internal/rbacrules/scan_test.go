@@ -288,6 +288,9 @@ helm.sh/hook-weight: "1"{{ end }}
 		"an annotation in a branch":          {of(pod("{{- if .Values.a }}\n    helm.sh/hook: test\n    {{- end }}")), pods},
 		"an object in a branch":              {of("{{- if .Values.a }}\n" + pod(`helm.sh/hook: test`) + "{{- end }}"), none},
 		"another object in the other branch": {of("{{ if .Values.a }}\n" + pod("helm.sh/hook: test") + "{{ else }}\napiVersion: v1\nkind: Secret\n{{ end }}"), []string{"secrets"}},
+		"a manifest in a ConfigMap":          {of("apiVersion: v1\nkind: ConfigMap\ndata:\n  pod.yaml: |\n    metadata: {annotations: {helm.sh/hook: test}}\n"), []string{"configmaps"}},
+		"annotations of pods":                {of("apiVersion: apps/v1\nkind: Deployment\nspec:\n  annotations:\n    {{- include \"hook\" . | nindent 4 }}\n    {{- toYaml .Values.tests.annotations | nindent 4 }}\n"), []string{"deployments.apps"}},
+		"annotations behind the data":        {of("apiVersion: v1\nkind: Secret\ndata: {}\nmetadata: {annotations: {helm.sh/hook: test}}\n"), none},
 		"the kind first":                     {of("kind: Pod\napiVersion: v1\nmetadata: {annotations: {helm.sh/hook: test}}\n---\nkind: Secret\napiVersion: v1\n"), []string{"secrets"}},
 		"defaults of sub-charts": {map[string]string{
 			"charts/one/values.yaml": values, "charts/one/templates/a.yaml": pod(`{{- toYaml .Values.tests.annotations | nindent 4 }}`),
