@@ -16,12 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/internal/document"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// samples are the components of a project, with what is still to be applied, and what was applied, by title.
+// samples are the components of a project and what their specs refer to, with what is still to be applied, and what was applied, by title.
 type samples struct {
 	all, pending []*unstructured.Unstructured
 	applied      map[string]*unstructured.Unstructured
@@ -80,6 +81,10 @@ func (s *samples) look(ctx context.Context, c client.Client, tell func(about, te
 			return false, fmt.Errorf("read %s: %w", titleOf(sample), err)
 		} else if err != nil {
 			ready = false
+			continue
+		}
+		if cluster.IsBuiltIn(sample.GroupVersionKind().Group) { // such as a Secret that the spec of a sample refers to
+			tell(titleOf(sample), "is applied")
 			continue
 		}
 		now := stateOf(live)

@@ -53,3 +53,14 @@ func TestASampleIsAppliedWhenItsFileChanges(t *testing.T) {
 	check.NoError(t, c.Delete(t.Context(), live))
 	check.SameNamed(t, "deleted in the cluster", 2, replicas(restart(strings.Replace(text, "replicas: 1", "replicas: 2", 1))))
 }
+
+func TestASecretBesideASampleIsReadyWhenItIsApplied(t *testing.T) {
+	folder, told := t.TempDir(), ""
+	check.NoError(t, os.Mkdir(filepath.Join(folder, "samples"), 0o755))
+	check.NoError(t, os.WriteFile(filepath.Join(folder, "samples", "secret.yaml"), []byte("apiVersion: v1\nkind: Secret\nmetadata: {name: sample}\n"), 0o644))
+	s := check.Must(readSamples(folder, deploy.Operator{}, map[string]*unstructured.Unstructured{}))(t)
+	tell := func(about, text string) bool { told = about + " " + text; return true }
+	ready := check.Must(s.look(t.Context(), fake.NewClientBuilder().Build(), tell, func(context.Context, *unstructured.Unstructured) { t.Error("it is shown") }))(t)
+	check.SameNamed(t, "ready", true, ready)
+	check.SameNamed(t, "told", "Secret default/sample is applied", told)
+}
