@@ -128,10 +128,11 @@ func writeKubeconfig(ctx context.Context, name string, config *rest.Config, c cl
 func fingerprint(folder string) string {
 	hash := sha256.New()
 	_ = filepath.WalkDir(folder, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil { // it was removed meanwhile
+			return nil
+		}
 		hidden := strings.HasPrefix(entry.Name(), ".") && name != folder
 		switch {
-		case err != nil: // it was removed meanwhile
-			return nil
 		case entry.IsDir() && (hidden || name == filepath.Join(folder, "bin")):
 			return fs.SkipDir
 		case hidden || !entry.Type().IsRegular():

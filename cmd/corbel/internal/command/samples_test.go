@@ -64,3 +64,10 @@ func TestASecretBesideASampleIsReadyWhenItIsApplied(t *testing.T) {
 	check.SameNamed(t, "ready", true, ready)
 	check.SameNamed(t, "told", "Secret default/sample is applied", told)
 }
+
+func TestAFolderThatIsGoneHasAFingerprint(t *testing.T) {
+	folder := t.TempDir()
+	if there, gone := fingerprint(folder), fingerprint(filepath.Join(folder, "gone")); there == "" || gone == "" {
+		t.Errorf("got %q and %q", there, gone)
+	}
+}
