@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -80,6 +81,18 @@ func execute(ctx context.Context, o Options[*widget.Widget], in string, args ...
 	command.SetErr(&bytes.Buffer{})
 	err := command.ExecuteContext(ctx)
 	return out.String(), err
+}
+
+func TestNothingOfASecretIsPrinted(t *testing.T) {
+	for name, data := range map[string]any{
+		"a map": map[string]any{"a": "correct-horse"}, "a map in a map": map[string]any{"a": map[string]any{"b": "correct-horse"}}, "a text": "correct-horse", "a list": []any{"correct-horse"},
+	} {
+		out := &bytes.Buffer{}
+		check.NoError(t, printMasked([]*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": data}}}, out))
+		if text := out.String(); strings.Contains(text, "correct-horse") || !strings.Contains(text, "***") {
+			t.Errorf("%s: got %s", name, text)
+		}
+	}
 }
 
 func TestTheCommandsThatNeedNoCluster(t *testing.T) {

@@ -266,12 +266,14 @@ func printMasked(objects []*unstructured.Unstructured, out io.Writer) error {
 		if object.GetKind() == "Secret" && object.GroupVersionKind().Group == "" {
 			object = object.DeepCopy()
 			for _, field := range []string{"data", "stringData"} {
-				values, _, _ := unstructured.NestedMap(object.Object, field)
-				for key := range values {
-					values[key] = difference.Masked
-				}
-				if len(values) > 0 {
-					object.Object[field] = values
+				switch values := object.Object[field].(type) {
+				case nil:
+				case map[string]any:
+					for key := range values {
+						values[key] = difference.Masked
+					}
+				default: // the API server refuses it, and it may be a value
+					object.Object[field] = difference.Masked
 				}
 			}
 		}
