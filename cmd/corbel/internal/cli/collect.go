@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -45,6 +46,9 @@ you may not read. Read the archive before you send it: no program knows all that
 
 // maxCollected bounds a file of the archive, in bytes. It is less than the filter of credentials leaves.
 const maxCollected = 512 << 10
+
+// maxWait bounds a request that the API server passes on, such as that for metrics: the process may take it, and give no answer.
+const maxWait = 30 * time.Second
 
 // alwaysLeft is what no archive has.
 const alwaysLeft = `values of Secrets, and their annotations
@@ -93,6 +97,7 @@ func (f *frame) collect(ctx context.Context, s *scope, file string) error {
 	}
 	config := rest.CopyConfig(cluster.config)
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	config.Timeout = cmp.Or(config.Timeout, maxWait)
 	server, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return err
@@ -177,6 +182,9 @@ func (c *collector) all(ctx context.Context, components []inspect.Component) {
 func (c *collector) secretValues(ctx context.Context, components []inspect.Component) (values [][]byte) {
 	read := func(secrets ...corev1.Secret) {
 		for _, secret := range secrets {
+			if secret.Type == corev1.SecretTypeServiceAccountToken {
+				delete(secret.Data, corev1.ServiceAccountNamespaceKey) // it is in nearly every file
+			}
 			values = slices.AppendSeq(values, maps.Values(secret.Data))
 		}
 	}

@@ -44,7 +44,7 @@ type canaries struct {
 	secrets map[string][]byte // those that a Secret has
 }
 
-var placeholder = regexp.MustCompile(`@(secret|base64|json|log|url|free)@`)
+var placeholder = regexp.MustCompile(`@(secret|base64|json|log|url|free|begin|long)@`)
 
 // put replaces placeholders by canaries: values of a Secret in several forms, and texts that no Secret has.
 func (c *canaries) put(text string) string {
@@ -55,7 +55,11 @@ func (c *canaries) put(text string) string {
 			return name
 		}
 		value := name
-		if form != "@secret@" {
+		switch form {
+		case "@secret@":
+		case "@begin@", "@long@":
+			value += strings.Repeat("y", 60)
+		default:
 			value += "&\"/x"
 		}
 		c.secrets[name] = []byte(value)
@@ -70,6 +74,10 @@ func (c *canaries) put(text string) string {
 			value = strings.Trim(strconv.Quote(value), `"`)
 		case "@url@":
 			value = url.QueryEscape(value)
+		case "@begin@":
+			value = value[:len(value)/2]
+		case "@long@":
+			value = strings.Repeat("x", 180) + value
 		}
 		return value
 	})
@@ -81,7 +89,7 @@ apiVersion: shop.example.com/v1alpha1
 kind: Shop
 metadata:
   {namespace: fleet, name: corner, uid: corner, annotations: {note: "see @secret@", kubectl.kubernetes.io/last-applied-configuration: "@free@"}}
-spec: {values: {password: "@free@", url: "postgres://shop:@free@@db/shop", list: ["@secret@"]}}
+spec: {values: {password: "@free@", secretAccessKey: "@free@", url: "postgres://shop:@free@@db/shop", list: ["@secret@"]}}
 status:
   {reconciler: shop.example.com, ownerID: x, state: Error, revision: 1, rollback: {from: 2, to: 1, digest: d, message: "failed with @secret@"},
    history: [{revision: 1, result: Failed, appliedAt: "2026-01-01T23:00:00Z", changedBy: "@secret@"}],
@@ -103,8 +111,11 @@ status: {conditions: [{type: Available, status: "False", message: "no @secret@"}
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {namespace: fleet, name: settings, labels: {label: "@secret@"}}
-data: {text: "password is @secret@ and @json@", "@secret@": "a key", db-password: "@free@", config.yaml: "a: 1\napi_key: '@free@'\nb: 2"}
+metadata:
+  {namespace: fleet, name: settings, labels: {label: "@secret@"}, managedFields: [
+    {manager: shop.example.com, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:text": {}}}},
+    {manager: kubectl-edit, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:long": {}}}}]}
+data: {long: "@long@", text: "password is @secret@ and @json@", "@secret@": "a key", db-password: "@free@", config.yaml: "a: 1\napi_key: '@free@'\nb: 2"}
 binaryData: {file: "@base64@"}
 ---
 apiVersion: v1
@@ -124,7 +135,7 @@ kind: Event
 metadata: {namespace: fleet, name: one}
 involvedObject: {kind: Shop, namespace: fleet, name: corner, uid: corner}
 reason: WriteRefused
-message: "Invalid value: @secret@"
+message: "Invalid value: @secret@, and @begin@…"
 ---
 apiVersion: coordination.k8s.io/v1
 kind: Lease
@@ -163,12 +174,14 @@ func TestNothingConfidentialIsCollected(t *testing.T) {
 	}
 	answers := map[string]string{
 		"/version": `{"gitVersion":"v1.36.0"}`,
-		"/api/v1/namespaces/system/pods/operator-1/log":                strings.Repeat(c.put("a long log with @secret@\n"), 40_000) + c.put("{\"msg\":\"@json@ @log@\",\"password\":\"@free@\"}\nproxy https://user:@free@@proxy\n"),
+		"/api/v1/namespaces/system/pods/operator-1/log":                strings.Repeat(c.put("a long log with @secret@\n"), 40_000) + c.put("{\"msg\":\"@json@ @log@\",\"password\":\"a \\\"@free@\"}\nproxy https://user:@free@@proxy\n"),
 		"/api/v1/namespaces/system/pods/operator-1:8443/proxy/metrics": c.put("requests{path=\"/@secret@\"} 1\n"),
 	}
 	plan := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "corbel-preview-1", Labels: preview.Owner{Reconciler: "shop.example.com", UID: "corner"}.Labels()}}
-	check.NoError(t, preview.SetAnswer(plan, preview.Answer{Request: "r", Plan: []byte(c.put(`{"kind":"Shop","name":"corner","namespace":"fleet","changes":[{"key":{"kind":"ConfigMap","name":"settings"},"class":"Update","fields":[{"path":"data.a","new":"@secret@"}]}]}`))}))
-	objects = append(objects, plan, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "corner-database"}, Data: c.secrets})
+	check.NoError(t, preview.SetAnswer(plan, preview.Answer{Request: "r", Plan: []byte(c.put(`{"kind":"Shop","name":"corner","namespace":"fleet","changes":[{"key":{"kind":"ConfigMap","name":"settings"},"class":"Update","fields":[{"path":"data.a","old":"@begin@...","new":"@secret@"}]}]}`))}))
+	objects = append(objects, plan, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "corner-database"}, Data: c.secrets}, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "account"}, Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"namespace": []byte("fleet")},
+	})
 	if len(c.all) < 30 {
 		t.Fatalf("there are %d canaries only", len(c.all))
 	}
@@ -183,7 +196,7 @@ func TestNothingConfidentialIsCollected(t *testing.T) {
 
 	writes := func(verb string) error { t.Errorf("the command writes: %s", verb); return nil }
 	allowed := true
-	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), interceptor.Funcs{
+	server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithReturnManagedFields().WithObjects(objects...).Build(), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return writes("create")
 		},

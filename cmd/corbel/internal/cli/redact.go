@@ -27,19 +27,24 @@ const (
 	// shortestLine is the shortest line of a value that is replaced without the rest of the value, such as a line of a key.
 	shortestLine = 16
 	// confidentialName is how names of confidential values end.
-	confidentialName = `(?i)(?:pass(?:word|wd|phrase)|token|api[_-]?key|client[_-]?secret|private[_-]?key|credentials?)`
+	confidentialName = `(?i)(?:pass(?:word|wd|phrase)|pwd|token|(?:api|access|secret|private|encryption)[_-]?key|client[_-]?secret|credentials?)`
 )
 
 var (
 	nameEnd = regexp.MustCompile(confidentialName + `$`)
 	// namedValue is a confidential value in a text, with its name before it.
-	namedValue = regexp.MustCompile(`(` + confidentialName + `\\?["']?[ \t]*[=:][ \t]*)("[^"]*"|'[^']*'|\\"[^"]*"|[^\s"',;&]+)`)
+	namedValue = regexp.MustCompile(`(` + confidentialName + `\\?["']?[ \t]*[=:][ \t]*)("(?:\\.|[^"\\])*"|'[^']*'|\\"[^"]*"|[^\s"',;&]+)`)
 	// variableName is in the name of an environment variable with a confidential value.
 	variableName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth`)
+	// cutMark is at the end of a text that was cut.
+	cutMark = regexp.MustCompile(`…|\.\.\.`)
 )
 
 // redactor replaces confidential values in texts and objects.
-type redactor struct{ values *strings.Replacer }
+type redactor struct {
+	values *strings.Replacer
+	begins map[string][]string // the values, by their first bytes
+}
 
 // newRedactor returns a redactor for values of Secrets, in the forms in which objects and logs repeat them.
 func newRedactor(values [][]byte) redactor {
@@ -51,12 +56,14 @@ func newRedactor(values [][]byte) redactor {
 	}
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) // a value may be a part of another one
 	var pairs []string
+	begins := map[string][]string{}
 	for _, form := range slices.Compact(forms) {
 		if len(form) >= shortest && form != "true" && form != "false" && form != "null" {
 			pairs = append(pairs, form, confidential.Placeholder)
+			begins[form[:shortest]] = append(begins[form[:shortest]], form)
 		}
 	}
-	return redactor{strings.NewReplacer(pairs...)}
+	return redactor{strings.NewReplacer(pairs...), begins}
 }
 
 func formsOf(value string) []string {
@@ -84,7 +91,24 @@ func formsOf(value string) []string {
 
 // text replaces values of Secrets, texts that look like credentials, and values with a confidential name before them.
 func (r redactor) text(text string) string {
-	return namedValue.ReplaceAllString(confidential.Filter(r.values.Replace(text)), "${1}"+confidential.Placeholder)
+	return namedValue.ReplaceAllString(confidential.Filter(r.withoutBegins(r.values.Replace(text))), "${1}"+confidential.Placeholder)
+}
+
+// withoutBegins replaces the beginning of a value before the mark of a cut, such as in a long field of a plan.
+func (r redactor) withoutBegins(text string) string {
+	var out strings.Builder
+	done := 0
+	for _, mark := range cutMark.FindAllStringIndex(text, -1) {
+		before := text[done:mark[0]]
+		for i := 0; i+shortest <= len(before); i++ {
+			if slices.ContainsFunc(r.begins[before[i:i+shortest]], func(form string) bool { return strings.HasPrefix(form, before[i:]) }) {
+				before = before[:i] + confidential.Placeholder
+			}
+		}
+		out.WriteString(before + text[mark[0]:mark[1]])
+		done = mark[1]
+	}
+	return out.String() + text[done:]
 }
 
 // object replaces what is confidential in a value of JSON.
