@@ -19,12 +19,14 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
+	"github.com/corbel-run/corbel/internal/pods"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/status"
 )
@@ -246,7 +248,7 @@ func (d *Dependent) assess(reconciler string, object *unstructured.Unstructured,
 	readiness := status.Analyze(object, readinessOptions(reconciler, object))
 	d.Object = masked(object)
 	d.Changes = changesBy(d.Object, reconciler)
-	d.Message = readiness.Message
+	d.Message = messageOf(object, readiness)
 	switch {
 	case d.Item.Phase == vocabulary.PhaseReleased:
 		d.State = StateReleased
@@ -316,8 +318,7 @@ func findRemote(c Component, dependents []Dependent) {
 	}
 }
 
-// Pods returns the pods of the workloads among the dependents, by the uid of the workload: those that its controller made,
-// and a pod itself. Namespaces in which pods may not be listed are in the error; the pods of others come with it.
+// Pods returns the pods of the workloads among the dependents, by the uid of the workload. Namespaces in which pods may not be listed are in the error; the pods of others come with it.
 func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UID][]*unstructured.Unstructured, error) {
 	workloads, namespaces := map[types.UID]types.UID{}, map[string]bool{} // a workload or its child, to the workload
 	viaReplicaSet := map[string]bool{}
@@ -372,12 +373,23 @@ func (r *Reader) Pods(ctx context.Context, dependents []Dependent) (map[types.UI
 func PodState(pod *unstructured.Unstructured) (state, message string) {
 	state, _, _ = unstructured.NestedString(pod.Object, "status", "phase")
 	if s := status.Analyze(pod, status.Options{}); s.Readiness != status.Ready {
-		message = s.Message
+		message = messageOf(pod, s)
 	}
 	if pod.GetDeletionTimestamp() != nil {
 		state = "Terminating"
 	}
 	return cmp.Or(state, "Unknown"), message
+}
+
+// messageOf says how an object is, and of a pod that is not ready what is wrong with it, as the condition Ready of the component does.
+func messageOf(object *unstructured.Unstructured, s status.Status) string {
+	pod := corev1.Pod{}
+	isPod := object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod")
+	if !isPod || s.Readiness == status.Ready || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod) != nil {
+		return s.Message
+	}
+	worst, _ := pods.Worst([]corev1.Pod{pod})
+	return cmp.Or(worst.Text, s.Message)
 }
 
 // Replicas says how many pods of a workload are ready, such as "2/3". It is empty for other objects.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/test/check"
@@ -316,6 +317,23 @@ func TestStagesFollowTheOrderOfApplying(t *testing.T) {
 	} {
 		if got := stageOf(test.item).Title; got != test.want {
 			t.Errorf("%+v: %s", test.item, got)
+		}
+	}
+}
+
+func TestAPodSaysWhatIsWrongAsTheConditionReadyDoes(t *testing.T) {
+	for name, test := range map[string]struct{ status, want string }{
+		"no node takes it":        {`{phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu. No preemption."}]}`, "Unschedulable: 0/2 nodes are available: 2 Insufficient cpu"},
+		"a probe that fails":      {`{phase: Running, conditions: [{type: Ready, status: "False", reason: ContainersNotReady}], containerStatuses: [{name: web, state: {running: {}}}]}`, "container web is not ready"},
+		"it is ready":             {`{phase: Running, conditions: [{type: Ready, status: "True"}], containerStatuses: [{name: web, ready: true, state: {running: {}}}]}`, ""},
+		"a pod that shows little": {`{phase: Pending}`, "PodPending: Pod is in the Pending phase"},
+	} {
+		pod := dependent("Pod", "corner-web-1")
+		check.NoError(t, yaml.Unmarshal([]byte("status: "+test.status), &pod.Object))
+		_, message := PodState(pod)
+		check.SameNamed(t, name, test.want, message)
+		if d := (Component{}).Assess(v1alpha1.InventoryItem{Version: "v1", Kind: "Pod"}, pod); test.want != "" {
+			check.SameNamed(t, name+", as a dependent", test.want, d.Message)
 		}
 	}
 }
