@@ -232,8 +232,10 @@ func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespace
 	} else {
 		err = f.encode(o.format, list)
 	}
-	if total > 0 || failures == nil {
+	if total > 0 {
 		fmt.Fprintln(f.ErrOut, howMany(total, notReady, explained, len(all) > maxExplained, place))
+	} else if failures == nil {
+		f.nothing(namespace)
 	}
 	if err = errors.Join(failures, err); err == nil && notReady > 0 {
 		err = &ExitError{Code: CodeNo}
@@ -257,12 +259,7 @@ func (c sameCause) text(now time.Time) string {
 // howMany says how many components there are, and how many of them are not Ready.
 func howMany(total, notReady, explained int, limited bool, place string) string {
 	are := map[bool]string{true: "is", false: "are"}
-	switch {
-	case total == 0 && place != "":
-		return "there are no components" + place + "; -A looks in all namespaces"
-	case total == 0:
-		return "there are no components"
-	case notReady == 0:
+	if notReady == 0 {
 		return fmt.Sprintf("%s%s %s Ready", count(total, "component", "components"), place, are[total == 1])
 	}
 	text := fmt.Sprintf("%d of %s%s %s not Ready", notReady, count(total, "component", "components"), place, are[notReady == 1])

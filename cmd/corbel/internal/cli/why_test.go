@@ -67,7 +67,7 @@ Try: corbel resume shop.shop.example.com corner -n fleet
 			"2 of 3 components in namespace fleet are not Ready; explained: 1\nerror: the status of Shop fleet/broken cannot be read: ", 2},
 		{"all components are Ready", []client.Object{ready}, nil, "", "1 component in namespace fleet is Ready\n", 0},
 		{"all components of all namespaces", []client.Object{elsewhere, ready}, []string{"-A"}, strings.ReplaceAll(text, "fleet", "fair"), "1 of 2 components is not Ready\n", 1},
-		{"no components", []client.Object{elsewhere}, nil, "", "there are no components in namespace fleet; -A looks in all namespaces\n", 0},
+		{"no components", []client.Object{elsewhere}, nil, "", "No components found in namespace fleet; -A looks in all namespaces\n", 0},
 		{"a component of all namespaces", []client.Object{ready}, []string{"shop/main", "-A"}, "", "error: a name cannot be combined with -A\n", 2},
 		{"a component that does not exist", []client.Object{ready}, []string{"shop/none"}, "", "error: ", 2},
 		{"a format that does not exist", []client.Object{ready}, []string{"-o", "table"}, "", "error: output format \"table\" is unknown", 2},
