@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
@@ -74,7 +76,7 @@ func (e *explainer) get(o Object) (found *unstructured.Unstructured, answered bo
 	return &answer.Objects[0], true
 }
 
-// events returns the messages of the warnings about an object, the newest first.
+// events returns the messages of the warnings about an object, the newest first, each in one line and without credentials.
 func (e *explainer) events(o Object) []string {
 	answer, ok := e.ask(Question{Verb: verbList, Object: known("Event", o.Namespace, ""),
 		Fields: "involvedObject.kind=" + o.Kind + ",involvedObject.name=" + o.Name})
@@ -87,7 +89,7 @@ func (e *explainer) events(o Object) []string {
 	slices.SortStableFunc(warnings, func(a, b unstructured.Unstructured) int { return strings.Compare(when(b), when(a)) })
 	var messages []string
 	for _, event := range warnings {
-		messages = append(messages, text(event, "message"))
+		messages = append(messages, confidential.Filter(sentence.OneLine(text(event, "message"))))
 	}
 	return messages
 }
@@ -109,7 +111,7 @@ func text(object unstructured.Unstructured, path ...string) string {
 
 // found ends the explanation: the links lead to a cause of the code, and the command is the next to type.
 func (e *explainer) found(code Code, command string, links ...Link) {
-	e.chain.Code, e.chain.Command = code, command
+	e.chain.Code, e.chain.Command = code, sentence.OneLine(command)
 	e.chain.Links = append(e.chain.Links, links...)
 }
 

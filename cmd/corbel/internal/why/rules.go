@@ -31,7 +31,7 @@ func init() { // not in the declaration, because the functions refer to the rule
 		{`^is being deleted since (\S+), held by finalizers (.+)$`, (*explainer).finalizer},
 		{`^has the finalizer (\S+), which is not ours`, (*explainer).finalizer},
 		{`\bnamespace (\S+) (?:is being deleted|because it is being terminated)`, (*explainer).namespace},
-		{`\bforeign instances?\b.*\(listed by (kubectl [^)]+)\)`, (*explainer).instances},
+		{`\b\d+ foreign instances?\b(?:.*\(listed by kubectl get ([a-z][a-z0-9.,-]*) --all-namespaces\))?`, (*explainer).instances},
 		{`^(.+) changes (.+) again and again`, (*explainer).fight},
 		{`^belongs to (.+?)(?:,? and the adoption policy|, which|;|$)`, (*explainer).owner},
 		{`\bis not served (?:yet|by the cluster)`, (*explainer).notServed},
@@ -114,8 +114,16 @@ func conditionOf(object unstructured.Unstructured, kind string) *unstructured.Un
 	return nil
 }
 
+// instances explains a type that others use. The message has no command if it names all instances.
 func (e *explainer) instances(s statement, m []string) {
-	e.found(ForeignInstance, sentence.Command(strings.Fields(m[1])...), Link{Object: s.object, Message: s.text})
+	resources, command := m[1], s.object.kubectl("get", "-o", "yaml")
+	if resources == "" && s.object.Kind == "CustomResourceDefinition" {
+		resources = s.object.Name
+	}
+	if resources != "" {
+		command = kubectl("", "get", resources, "--all-namespaces")
+	}
+	e.found(ForeignInstance, command, Link{Object: s.object, Message: s.text})
 }
 
 // unavailable explains a workload of which a container does not run for long enough yet, or not since it was restarted.

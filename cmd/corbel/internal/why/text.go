@@ -21,7 +21,7 @@ func (c Chain) Text(now time.Time) string {
 	b.WriteString(c.headline(now) + "\n")
 	indent := ""
 	for _, link := range c.Links {
-		line := link.Object.String() + ": " + sentence.OneLine(link.Message)
+		line := sentence.OneLine(link.Object.String() + ": " + link.Message)
 		if link.Since != nil && !link.Since.IsZero() {
 			line += fmt.Sprintf(" (since %s)", age(now, link.Since.Time))
 		}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/pods"
 	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/pkg/status"
@@ -83,7 +82,7 @@ func (e *explainer) withoutPods(o Object, link Link, said string) {
 		return
 	}
 	if messages := e.events(o); len(messages) > 0 {
-		s := statement{object: o, text: sentence.OneLine(messages[0])}
+		s := statement{object: o, text: messages[0]}
 		if e.byWords(s) {
 			return
 		}
@@ -198,7 +197,7 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 			}
 		}
 		if len(messages) > 0 {
-			link.Message += ": " + sentence.Shorten(confidential.Filter(sentence.OneLine(messages[0])), maxMessage)
+			link.Message += ": " + sentence.Shorten(messages[0], maxMessage)
 		}
 		e.found(Unclassified, o.kubectl("describe"), workload, link)
 	default:
@@ -297,7 +296,7 @@ func (e *explainer) claim(o Object, said string) {
 		}
 	}
 	if messages := e.events(o); len(messages) > 0 {
-		link.Message += ": " + sentence.Shorten(sentence.OneLine(messages[0]), maxMessage)
+		link.Message += ": " + sentence.Shorten(messages[0], maxMessage)
 		if strings.Contains(messages[0], "storageclass") {
 			command = "kubectl get storageclasses"
 		}
