@@ -139,8 +139,8 @@ func (s *Server) manifest(r *http.Request, _ *inspect.Reader, v view) (any, erro
 	return out, nil
 }
 
-// logLines and logBytes bound a log that is sent: it is the end.
-const logLines, logBytes = 500, 512 << 10
+// logLines and logBytes bound a log that is sent: it is the end. logRead bounds what is read: of a longer log the API server leaves out the end.
+const logLines, logBytes, logRead = 500, 512 << 10, 16 << 20
 
 // log reads the log of a container of a pod.
 func (s *Server) log(r *http.Request, _ *inspect.Reader, v view) (any, error) {
@@ -157,10 +157,11 @@ func (s *Server) log(r *http.Request, _ *inspect.Reader, v view) (any, error) {
 	}
 	container := r.URL.Query().Get("container")
 	text, err := core.Pods(d.Item.Namespace).GetLogs(d.Item.Name, &corev1.PodLogOptions{
-		Container: container, Previous: r.URL.Query().Get("previous") != "", TailLines: new(int64(logLines)), LimitBytes: new(int64(logBytes)),
+		Container: container, Previous: r.URL.Query().Get("previous") != "", TailLines: new(int64(logLines)), LimitBytes: new(int64(logRead)),
 	}).DoRaw(r.Context())
 	if err != nil {
 		return nil, fmt.Errorf("the log of container %s of %s cannot be read: %w", container, d, err)
 	}
+	text = text[max(0, len(text)-logBytes):]
 	return map[string]any{"text": confidential.Filter(strings.ToValidUTF8(string(text), "\uFFFD")), "lines": logLines}, nil
 }

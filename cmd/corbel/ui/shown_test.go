@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -260,6 +262,23 @@ func TestTheContainerThatHasFailedIsTheFirst(t *testing.T) {
 	waiting := map[string]any{"waiting": map[string]any{"reason": "ImagePullBackOff"}}
 	pod.Object["status"] = map[string]any{"containerStatuses": []any{map[string]any{"name": "proxy", "state": waiting}}}
 	check.SameNamed(t, "one waits", "proxy web init", strings.Join(containersOf(pod), " "))
+}
+
+func TestALongLogIsShownUpToItsEnd(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("x", 4<<10)+"\n", 400) + "the latest line\n"
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit, err := strconv.Atoi(r.URL.Query().Get("limitBytes"))
+		check.NoError(t, err)
+		_, _ = w.Write([]byte(long[:min(limit, len(long))])) // as the kubelet does
+	}))
+	t.Cleanup(api.Close)
+	s := offline(t, corner("a message", "v1 Pod market/pod"), dependentNamed("Pod", "pod"))
+	s.cluster.Config = &rest.Config{Host: api.URL}
+	var log struct{ Text string }
+	status, text := s.answer("/api/log" + about + "&object=/Pod/market/pod")
+	if err := json.Unmarshal([]byte(text), &log); status != http.StatusOK || err != nil || !strings.HasSuffix(log.Text, "\nthe latest line\n") || len(log.Text) > logBytes {
+		t.Errorf("%d %v: %d bytes", status, err, len(text))
+	}
 }
 
 func TestAPanicIsAnError(t *testing.T) {
