@@ -5,13 +5,16 @@
 
 const away = 'The server of this page does not answer.';
 
-// The address that corbel ui prints has a token. It is kept for this origin, port included, and leaves the address.
-const given = new URLSearchParams(location.search).get('token');
+// The address that corbel ui prints has a token. It is kept for this origin, port included, and leaves the address. A browser that keeps
+// nothing for a page throws: then a page that is loaded again needs the address again.
+const given = new URLSearchParams(location.search).get('token') ?? '';
 if (given) {
-  localStorage.setItem('corbel-token', given);
+  try { localStorage.setItem('corbel-token', given); } catch { /* as above */ }
   history.replaceState(history.state, '', location.pathname + location.hash);
 }
-const token = () => localStorage.getItem('corbel-token') ?? '';
+function token() {
+  try { return localStorage.getItem('corbel-token') ?? given; } catch { return given; }
+}
 
 // query is how requests name a component, with more parameters; those without a value are left out.
 function query({ type, namespace, name } = {}, more = {}) {
