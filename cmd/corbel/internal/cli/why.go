@@ -85,7 +85,7 @@ func (f *frame) why(ctx context.Context, s *scope, o *output) error {
 		return collector.Explain(ctx, why.Facts{Object: c.Object, Status: c.Status, Reconciler: c.Reconciler}, f.now)
 	}
 	if !s.isOne() {
-		return f.whyAll(ctx, connection.reader, s.allNamespaces, explain, o)
+		return f.whyAll(ctx, s, explain, o)
 	}
 	found, err := f.component(ctx, s.arguments)
 	if err != nil {
@@ -140,56 +140,48 @@ func alike(name client.ObjectKey, text string) string {
 	return varying.ReplaceAllString(text, "")
 }
 
-// unready returns the components that are not Ready, the worst first, and how many components there are. What cannot be read is in the error.
-func unready(ctx context.Context, reader *inspect.Reader, types []inspect.Type, namespace string) (all []*likeness, total int, err error) {
+// unready returns the components that are not Ready, the worst first.
+func unready(components []inspect.Component) (all []*likeness) {
 	found := map[string]*likeness{}
-	for _, t := range types {
-		if !t.Namespaced && namespace != "" {
-			continue // its components are in no namespace
+	for _, c := range components {
+		ready, name := c.Ready(), client.ObjectKeyFromObject(c.Object)
+		if ready.Status == metav1.ConditionTrue && c.Status.ObservedGeneration == c.Object.GetGeneration() {
+			continue
 		}
-		_, failure := reader.List(ctx, t, inspect.Selection{Namespace: namespace}, func(c inspect.Component) error {
-			total++
-			ready, name := c.Ready(), client.ObjectKeyFromObject(c.Object)
-			if ready.Status == metav1.ConditionTrue && c.Status.ObservedGeneration == c.Object.GetGeneration() {
-				return nil
-			}
-			state, message := c.Summary()
-			key := strings.Join([]string{t.String(), state, ready.Reason, alike(name, message)}, "|")
-			since := cmp.Or(ready.LastTransitionTime, c.Object.GetCreationTimestamp()).Time
-			l := found[key]
-			if l == nil {
-				l = &likeness{kind: t, severity: severityOf(c), since: since}
-				found[key], all = l, append(all, l)
-			}
-			l.names = append(l.names, name)
-			if last := len(l.names) - 1; since.Before(l.since) {
-				l.since, l.names[0], l.names[last] = since, name, l.names[0]
-			}
-			return nil
-		})
-		err = errors.Join(err, failure)
+		state, message := c.Summary()
+		key := strings.Join([]string{c.Type.String(), state, ready.Reason, alike(name, message)}, "|")
+		since := cmp.Or(ready.LastTransitionTime, c.Object.GetCreationTimestamp()).Time
+		l := found[key]
+		if l == nil {
+			l = &likeness{kind: c.Type, severity: severityOf(c), since: since}
+			found[key], all = l, append(all, l)
+		}
+		l.names = append(l.names, name)
+		if last := len(l.names) - 1; since.Before(l.since) {
+			l.since, l.names[0], l.names[last] = since, name, l.names[0]
+		}
 	}
 	slices.SortStableFunc(all, func(a, b *likeness) int { return cmp.Or(a.severity-b.severity, a.since.Compare(b.since)) })
-	return all, total, err
+	return all
 }
 
 // whyAll explains the components of the namespace, or of all, that are not Ready. What cannot be read does not hide the rest.
-func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespaces bool, explain func(inspect.Component) (why.Chain, error), o *output) error {
-	namespace, err := f.namespace()
+func (f *frame) whyAll(ctx context.Context, s *scope, explain func(inspect.Component) (why.Chain, error), o *output) error {
+	components, failures := f.listed(ctx, s)
+	if failures != nil && len(components) == 0 {
+		return failures
+	}
+	reader, err := f.reader()
 	if err != nil {
 		return err
 	}
-	place := " in namespace " + namespace
-	if allNamespaces {
-		namespace, place = "", ""
+	place := ""
+	if !s.allNamespaces {
+		namespace, _ := f.namespace() // the list needs it, too
+		place = " in namespace " + namespace
 	}
-	types, err := reader.Types()
-	if err != nil {
-		return err
-	}
-	all, total, failures := unready(ctx, reader, types, namespace)
 	list, positions := explanationList{typeMeta: outputOf("ExplanationList"), Items: []sameCause{}}, map[string]int{}
-	explained, notReady := 0, 0
+	all, explained, notReady := unready(components), 0, 0
 	for i, l := range all {
 		notReady += len(l.names)
 		if i >= maxExplained || ctx.Err() != nil {
@@ -232,10 +224,8 @@ func (f *frame) whyAll(ctx context.Context, reader *inspect.Reader, allNamespace
 	} else {
 		err = f.encode(o.format, list)
 	}
-	if total > 0 {
-		fmt.Fprintln(f.ErrOut, howMany(total, notReady, explained, len(all) > maxExplained, place))
-	} else if failures == nil {
-		f.nothing(namespace)
+	if len(components) > 0 {
+		fmt.Fprintln(f.ErrOut, howMany(len(components), notReady, explained, len(all) > maxExplained, place))
 	}
 	if err = errors.Join(failures, err); err == nil && notReady > 0 {
 		err = &ExitError{Code: CodeNo}
