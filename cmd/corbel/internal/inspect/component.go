@@ -137,7 +137,8 @@ const page = 500
 
 // List calls a function with each component, page by page, so that a large fleet does not have to fit into memory. It
 // returns the resourceVersion of the list, from which Watch goes on.
-func (r *Reader) List(ctx context.Context, t Type, s Selection, each func(Component) error) (resourceVersion string, err error) {
+func (r *Reader) List(ctx context.Context, t Type, s Selection, each func(Component) error) (string, error) {
+	resourceVersion := "" // after an error the next page may still be read
 	lister := pager.New(func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(t.GroupVersion().WithKind(t.Kind + "List"))
@@ -152,7 +153,7 @@ func (r *Reader) List(ctx context.Context, t Type, s Selection, each func(Compon
 		return list, nil
 	})
 	lister.PageSize, lister.PageBufferSize = page, 1
-	err = lister.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	err := lister.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
 		item, ok := object.(*unstructured.Unstructured)
 		if !ok {
 			return fmt.Errorf("the server answered a list of %s with a %T", t, object)
