@@ -50,11 +50,11 @@ const maxCollected = 512 << 10
 // maxWait bounds a request that the API server passes on, such as that for metrics: the process may take it, and give no answer.
 const maxWait = 30 * time.Second
 
-// alwaysLeft is what no archive has.
+// alwaysLeft is what no archive has, and what is not looked for.
 const alwaysLeft = `values of Secrets, and their annotations
 logs of pods of components: "kubectl logs" prints them
 a new plan: the question to the operator is a write. The answer to "corbel plan" is collected for ten minutes
-values of Secrets with fewer than four characters or more than 16 KiB are not looked for in other objects and logs`
+values of Secrets with fewer than four characters or more than 16 KiB, and values that Secrets had before, are not looked for in other objects and logs`
 
 // collector writes an archive. All of its files go through the redactor.
 type collector struct {
