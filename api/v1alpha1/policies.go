@@ -16,8 +16,8 @@ const (
 	AdoptionPolicyNever AdoptionPolicy = "Never"
 	// AdoptionPolicyAlways adopts the object, whatever its owner.
 	AdoptionPolicyAlways AdoptionPolicy = "Always"
-	// AdoptionPolicyIgnore ignores the object: it is neither written nor
-	// recorded nor deleted, and counts as ready. An object that does not exist is
+	// AdoptionPolicyIgnore ignores the object: it is not written, recorded, deleted
+	// or counted, and no other object waits for it. An object that does not exist is
 	// created, and is ours from then on.
 	AdoptionPolicyIgnore AdoptionPolicy = "Ignore"
 )

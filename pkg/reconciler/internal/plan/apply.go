@@ -284,7 +284,7 @@ func (w *work) refuseAdoption(u *unit) {
 }
 
 // ignoreUnowned does not change an object that is not ours and is not to be adopted: it is not on
-// record, and counts as ready. An object that was ours before is released.
+// record, it is not counted, and no other object waits for it. An object that was ours before is released.
 func (w *work) ignoreUnowned(u *unit) bool {
 	if !u.desired.Policies.Adopts().IgnoresOthers || u.live.Existence != Present || !u.live.DeletionTimestamp.IsZero() || u.isOurs() || u.mayAdopt() || u.isFinished() {
 		return false

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/vocabulary"
@@ -172,8 +173,9 @@ func (w *work) plan() Plan {
 	p := Plan{Steps: w.steps, Waiting: w.waiting, Notes: w.notes, Deviations: w.deviations, Ignored: w.ignored, Retained: w.retained}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int { return a.Stage - b.Stage })
 	p.Inventory, p.Gone, p.MustRecord = w.record()
+	ignored := sets.New(w.ignored...)
 	for _, u := range w.units {
-		if w.in.Cause == Deleting || u.desired != nil {
+		if w.in.Cause == Deleting || u.desired != nil && !ignored.Has(u.key) {
 			p.Total++
 			if u.settled && !u.conflicting {
 				p.Settled++

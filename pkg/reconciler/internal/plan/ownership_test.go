@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,20 @@ func TestAnObjectIsTakenOnlyFromTheOwnerThatIsNamed(t *testing.T) {
 				check.SameNamed(t, "may be adopted under "+string(adoption), test.want, u.mayAdopt())
 			}
 		})
+	}
+}
+
+func TestWhatIsIgnoredIsNotCounted(t *testing.T) {
+	foreign, own := Key{Kind: "ConfigMap", Namespace: "shop", Name: "foreign"}, Key{Kind: "ConfigMap", Namespace: "shop", Name: "own"}
+	ignore := defaultPolicies()
+	ignore.Adoption = v1alpha1.AdoptionPolicyIgnore
+	p := check.Must(Next(Input{
+		Name: reconcilerName, Owner: theOwner,
+		Desired: []Desired{{Key: foreign, Version: "v1", Policies: ignore, Digest: "d"}, {Key: own, Version: "v1", Policies: ignore, Digest: "d"}},
+		Live:    map[Key]Observation{foreign: {Existence: Present, UID: "u1"}, own: {Existence: Absent}},
+	}))(t)
+	if p.Total != 1 || p.Settled != 0 || !slices.Equal(p.Ignored, []Key{foreign}) {
+		t.Errorf("%d of %d objects are settled, and %v are ignored", p.Settled, p.Total, p.Ignored)
 	}
 }
 
