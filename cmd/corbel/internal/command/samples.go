@@ -22,42 +22,55 @@ import (
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
-// samples are the components of a project and what their specs refer to, with what is still to be applied, and what was applied, by title.
+// samples are the components of a project, and the objects that they need, with what is still to be applied, and what was
+// applied, by title.
 type samples struct {
-	all, pending []*unstructured.Unstructured
-	applied      map[string]*unstructured.Unstructured
+	all, prerequisites, pending []*unstructured.Unstructured
+	applied                     map[string]*unstructured.Unstructured
 }
 
-// readSamples reads the folder samples. Those without a namespace get the only one that the operator watches,
-// or default. Applied are those that were applied before.
+// readSamples reads the folder samples, and the folder prerequisites in it. Objects without a namespace get the only one that the
+// operator watches, or default. Applied are those that were applied before.
 func readSamples(folder string, installed deploy.Operator, applied map[string]*unstructured.Unstructured) (samples, error) {
 	namespace := "default"
 	if slices.ContainsFunc(installed.Args, func(arg string) bool { return strings.HasPrefix(arg, "--watch-namespace") }) {
 		namespace = installed.Namespace
 	}
-	names, err := filepath.Glob(filepath.Join(folder, "samples", "*.yaml"))
-	if err != nil {
+	s := samples{applied: applied}
+	var err error
+	if s.all, err = readObjects(folder, "samples", namespace); err != nil {
 		return samples{}, err
 	}
-	s := samples{applied: applied}
+	if s.prerequisites, err = readObjects(folder, "samples/prerequisites", namespace); err != nil {
+		return samples{}, err
+	}
+	s.pending = slices.Concat(s.prerequisites, s.all)
+	return s, nil
+}
+
+// readObjects reads the files of a folder of the project. Objects without a namespace get the given one.
+func readObjects(project, folder, namespace string) (all []*unstructured.Unstructured, err error) {
+	names, err := filepath.Glob(filepath.Join(project, folder, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			return samples{}, err
+			return nil, err
 		}
-		objects, err := document.Decode("samples/"+filepath.Base(name), text)
+		objects, err := document.Decode(folder+"/"+filepath.Base(name), text)
 		if err != nil {
-			return samples{}, err
+			return nil, err
 		}
 		for _, object := range objects {
 			if object.GetNamespace() == "" {
 				object.SetNamespace(namespace)
 			}
 		}
-		s.all = append(s.all, objects...)
+		all = append(all, objects...)
 	}
-	s.pending = slices.Clone(s.all)
-	return s, nil
+	return all, nil
 }
 
 // titleOf names an object.
@@ -114,7 +127,8 @@ func (s *samples) apply(ctx context.Context, c client.Client, sample *unstructur
 	return nil
 }
 
-// remove deletes the samples, and reports whether they are gone.
+// remove deletes the samples, and reports whether they are gone. Their prerequisites go last: pods that run before a deletion
+// may need them.
 func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, text string) (isNew bool)) (gone bool, err error) {
 	gone = true
 	for _, sample := range s.all {
@@ -135,7 +149,15 @@ func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, 
 		}
 		gone = false
 	}
-	return gone, nil
+	if !gone {
+		return false, nil
+	}
+	for _, object := range s.prerequisites {
+		if err := c.Delete(ctx, object.DeepCopy()); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("delete %s: %w", titleOf(object), err)
+		}
+	}
+	return true, nil
 }
 
 // state is what the status of a component says.

@@ -71,3 +71,39 @@ func TestAFolderThatIsGoneHasAFingerprint(t *testing.T) {
 		t.Errorf("got %q and %q", there, gone)
 	}
 }
+
+func TestPrerequisitesOfSamplesComeBeforeAndGoAfterThem(t *testing.T) {
+	folder, c := t.TempDir(), fake.NewClientBuilder().Build()
+	check.NoError(t, os.MkdirAll(filepath.Join(folder, "samples", "prerequisites"), 0o755))
+	for name, text := range map[string]string{
+		"shop.yaml":                  "apiVersion: shop.example.com/v1\nkind: Shop\nmetadata: {name: sample, finalizers: [shop.example.com]}\n",
+		"prerequisites/objects.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: other}\n",
+	} {
+		check.NoError(t, os.WriteFile(filepath.Join(folder, "samples", name), []byte(text), 0o644))
+	}
+	s := check.Must(readSamples(folder, deploy.Operator{}, map[string]*unstructured.Unstructured{}))(t)
+	var order, told []string
+	for _, object := range s.pending {
+		order = append(order, titleOf(object))
+	}
+	check.Equal(t, []string{"Secret default/database", "ConfigMap other/settings", "Shop default/sample"}, order)
+	tell := func(about, _ string) bool { told = append(told, about); return true }
+	check.Must(s.look(t.Context(), c, tell, nil))(t)
+	check.Equal(t, []string{"Shop default/sample"}, told)
+	exist := func() (n int) {
+		for _, object := range s.prerequisites {
+			if c.Get(t.Context(), client.ObjectKeyFromObject(object), object.DeepCopy()) == nil {
+				n++
+			}
+		}
+		return n
+	}
+	check.SameNamed(t, "gone", false, check.Must(s.remove(t.Context(), c, tell))(t))
+	check.SameNamed(t, "prerequisites while the sample is there", 2, exist())
+	live := s.all[0].DeepCopy()
+	check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(live), live))
+	live.SetFinalizers(nil)
+	check.NoError(t, c.Update(t.Context(), live))
+	check.SameNamed(t, "gone", true, check.Must(s.remove(t.Context(), c, tell))(t))
+	check.SameNamed(t, "prerequisites after the sample", 0, exist())
+}

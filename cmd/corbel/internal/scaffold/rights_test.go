@@ -37,7 +37,7 @@ func TestTheFilesOfAProjectFollowFromItsRights(t *testing.T) {
 				"main.go":              {"MissingNamespacesPolicyDoNotCreate"},
 				"api/v1alpha1/shop.go": {"component.PatchesSpec"},
 			},
-			map[string][]string{"operator_test.go": {"Namespaced:", "Prerequisites"}, "deploy/values.yaml": {"deployers"}, "README.md": {"Roles or bindings", "There can be one"}},
+			map[string][]string{"operator_test.go": {"Namespaced:", "deployer("}, "deploy/values.yaml": {"deployers"}, "README.md": {"Roles or bindings", "There can be one"}},
 		},
 		"one component only": {
 			contents{HasPatches: true, Fixed: []string{"PriorityClass a", "ClusterRole b"}},
