@@ -124,8 +124,8 @@ func addMaps(maps map[string]bool, path string, part any) {
 	}
 }
 
-// builtIn returns a scheme with the types of the server only. Programs add types of their own to scheme.Scheme.
-var builtIn = sync.OnceValue(func() *runtime.Scheme {
+// BuiltIn returns a scheme with the types of the server only. Programs add types of their own to scheme.Scheme.
+var BuiltIn = sync.OnceValue(func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(types))
 	return types
@@ -134,7 +134,7 @@ var builtIn = sync.OnceValue(func() *runtime.Scheme {
 // IsBuiltIn reports whether the group is one of the server's own, so that no
 // custom type and no aggregated server can be in it.
 func IsBuiltIn(group string) bool {
-	return builtIn().IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
+	return BuiltIn().IsGroupRegistered(group) || group == "apiextensions.k8s.io" || group == "apiregistration.k8s.io"
 }
 
 // automanaged is the label of the APIServices that the server makes for its own types.

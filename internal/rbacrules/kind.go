@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 // Kind is a kind of objects.
@@ -60,7 +61,7 @@ func builtIn(kind string) (found []Kind) {
 	if slices.Contains(removed, kind) {
 		return []Kind{{Group: "policy", Version: "v1beta1", Kind: kind, Resource: "podsecuritypolicies", Optional: true}}
 	}
-	for gvk := range clientgoscheme.Scheme.AllKnownTypes() {
+	for gvk := range cluster.BuiltIn().AllKnownTypes() {
 		if gvk.Kind == kind && gvk.Version != "__internal" && gvk.Group != "extensions" {
 			found = append(found, kindOf(gvk, false))
 		}

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 // Operator is an operator that needs rights.
@@ -254,7 +255,7 @@ func inNamespace(namespace string) string {
 // objects with it. Without them the deletion of a component waits for objects that nothing can delete.
 func whetherGone(kinds []Kind, optional bool) []rule {
 	custom := func(k Kind) bool {
-		return k.Optional == optional && !k.Read && !k.Defined && !clientgoscheme.Scheme.IsGroupRegistered(k.Group) && k.Kind != "CustomResourceDefinition" && k.Kind != "APIService"
+		return k.Optional == optional && !k.Read && !k.Defined && !cluster.IsBuiltIn(k.Group)
 	}
 	if !slices.ContainsFunc(kinds, custom) {
 		return nil

@@ -17,8 +17,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/cluster"
 )
 
 // ScanChart returns the kinds of objects that the templates of a chart and of its sub-charts can
@@ -299,18 +300,8 @@ func (s *scanner) add(origin string, versions []string, kind string, others bool
 // group of Kubernetes does not have.
 func consistent(kinds []Kind) []Kind {
 	return slices.DeleteFunc(kinds, func(k Kind) bool {
-		return k.Optional && ofKubernetes(k.Group) && !slices.Contains(removed, k.Kind)
+		return k.Optional && cluster.IsBuiltIn(k.Group) && !slices.Contains(removed, k.Kind)
 	})
-}
-
-// ofKubernetes reports whether Kubernetes itself serves the group, so that its kinds are known.
-func ofKubernetes(group string) bool {
-	for elsewhere := range servedElsewhere {
-		if elsewhere.Group == group {
-			return true
-		}
-	}
-	return clientgoscheme.Scheme.IsGroupRegistered(group)
 }
 
 // define notes the kind of a definition that is a template, as far as it is literal.

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/corbel-run/corbel/internal/gzipped"
 	"github.com/corbel-run/corbel/pkg/manifests/manifeststest"
@@ -369,6 +371,17 @@ func TestRightsInNamespacesExcludeKindsWithoutNamespace(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ": ClusterRole, Namespace") {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+func TestATypeThatAProgramAddsToTheSchemeOfClientGoIsOptional(t *testing.T) {
+	mine := schema.GroupVersionKind{Group: "mine.example.com", Version: "v1", Kind: "Mine"}
+	scheme.Scheme.AddKnownTypeWithName(mine, &unstructured.Unstructured{})
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mine)
+	kinds := OfObjects([]*unstructured.Unstructured{object})
+	if len(kinds) != 1 || !kinds[0].Optional || whetherGone(kinds, true) == nil {
+		t.Errorf("got %+v", kinds)
 	}
 }
 
