@@ -58,7 +58,7 @@ func (c Client) fromRegistry(ctx context.Context, source, versions string, plain
 	}
 	manifest, err := repository.Resolve(ctx, reference.Reference)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return Chart{}, missing(ctx, repository, cmp.Or(version, reference.Reference))
+		return Chart{}, missing(ctx, repository, versionOf(reference.Reference))
 	} else if err != nil {
 		return Chart{}, err
 	}
@@ -102,6 +102,8 @@ func parse(source string) (reference registry.Reference, version string, err err
 
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
+func versionOf(tag string) string { return strings.ReplaceAll(tag, "_", "+") }
+
 // repository returns a client of a repository, with the credentials that Helm would use.
 func (c Client) repository(reference registry.Reference, plainHTTP bool) (*remote.Repository, error) {
 	repository := &remote.Repository{Reference: reference, PlainHTTP: plainHTTP, MaxMetadataBytes: maxManifest}
@@ -129,7 +131,7 @@ var errNoRepository = errors.New("the registry has no such chart: check the addr
 func versionsOf(ctx context.Context, repository *remote.Repository) (found []*semver.Version, err error) {
 	err = repository.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
-			if version, err := semver.StrictNewVersion(strings.ReplaceAll(tag, "_", "+")); err == nil {
+			if version, err := semver.StrictNewVersion(versionOf(tag)); err == nil {
 				found = append(found, version)
 			}
 		}

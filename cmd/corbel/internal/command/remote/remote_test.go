@@ -231,6 +231,7 @@ func TestWhatCannotBeFetchedIsExplained(t *testing.T) {
 	}{
 		"a missing version":          {source: "oci://" + host + "/charts/shop:1.3.0", want: "the registry has no 1.3.0 of it, but 1.2.0"},
 		"a missing digest":           {source: "oci://" + host + "/charts/shop@" + digestOf(nil), want: "the registry has no sha256:"},
+		"a version without a digest": {source: "oci://" + host + "/charts/shop:1.2.0@" + digestOf(nil), want: "the registry has no sha256:"},
 		"a missing chart":            {source: "oci://" + host + "/charts/none", want: "the registry has no such chart"},
 		"pre-releases only":          {source: "oci://" + host + "/charts/early", want: "no release of it, but 0.1.0-rc.1: name a version"},
 		"an image":                   {source: "oci://" + host + "/charts/image", want: "not a Helm chart, but an artifact of the type application/vnd.oci.image.config"},
