@@ -122,26 +122,22 @@ func definedBy(object *unstructured.Unstructured) []Kind {
 		value, _, _ := unstructured.NestedString(object.Object, append([]string{"spec"}, path...)...)
 		return value
 	}
-	k := Kind{Group: text("group"), Kind: text("names", "kind"), Resource: text("names", "plural"), Namespaced: text("scope") != string(apiextensionsv1.ClusterScoped)}
-	if !k.isValid() {
-		return nil
-	}
-	return []Kind{k}
+	return []Kind{{Group: text("group"), Kind: text("names", "kind"), Resource: text("names", "plural"), Namespaced: text("scope") != string(apiextensionsv1.ClusterScoped)}}
 }
 
-// isValid reports whether a server can have the kind.
+// isValid reports whether a server can have the kind. The names of another kind could hold actions of a template, or rules.
 func (k Kind) isValid() bool {
 	isGroup := k.Group == "" || len(validation.IsDNS1123Subdomain(k.Group)) == 0
-	return isGroup && len(validation.IsDNS1123Label(k.Resource)) == 0 && kindName.MatchString(k.Kind)
+	return isGroup && len(validation.IsDNS1123Label(k.Resource)) == 0 && len(validation.IsDNS1035Label(strings.ToLower(k.Kind))) == 0
 }
 
-// complete merges kinds, and addresses them as their definitions do.
+// complete merges the kinds that a server can have, and addresses them as their definitions do.
 func complete(kinds, defined []Kind) []Kind {
 	for _, d := range defined {
 		d.Defined = true
 		kinds = append(kinds, d)
 	}
-	return Merge(kinds, nil)
+	return Merge(slices.DeleteFunc(kinds, func(k Kind) bool { return !k.isValid() }), nil)
 }
 
 // Without returns the kinds that are not in another list.

@@ -173,10 +173,9 @@ func (s *scanner) parse(f file) error {
 		return errors.Join(fmt.Errorf("%s does not parse", f.name), err)
 	}
 	for _, match := range looked.FindAllStringSubmatch(f.text, -1) {
-		if k := kindIn(match[1], match[2]); k.isValid() {
-			k.Read, k.Origins = true, []string{f.name}
-			s.kinds = append(s.kinds, k)
-		}
+		k := kindIn(match[1], match[2])
+		k.Read, k.Origins = true, []string{f.name}
+		s.kinds = append(s.kinds, k)
 	}
 	isTemplate := !strings.HasPrefix(path.Base(f.name), "_") && path.Base(f.name) != "NOTES.txt"
 	for name, tree := range trees {
@@ -323,7 +322,7 @@ func (s *scanner) define(document string) {
 			k.Namespaced = value != "Cluster"
 		}
 	}
-	if k.Group != "" && k.isValid() {
+	if k.Group != "" {
 		s.defined = append(s.defined, k)
 	}
 }

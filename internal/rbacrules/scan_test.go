@@ -234,6 +234,7 @@ spec:
 		"names that no server has": {
 			files: map[string]string{
 				"crds/a.yaml":      `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: example.com, names: {kind: Gear, plural: 'x], verbs: ["*"'}}}`,
+				"crds/b.yaml":      `{apiVersion: '{{ fail "no" }}/v1', kind: Gear}` + "\n---\n" + `{apiVersion: v1, kind: '{{ fail "no" }}'}`,
 				"templates/a.yaml": `{{ lookup "*/v1" "Secret" "" "" }}`,
 			},
 			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster"},
