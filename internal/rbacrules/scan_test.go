@@ -208,6 +208,12 @@ spec:
 			},
 			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster", "cogs.example.com defined", "geari.example.com cluster"},
 		},
+		"a definition of a kind in small letters": {
+			files: map[string]string{
+				"crds/gear.yaml": "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, spec: {group: example.com, scope: Namespaced, names: {kind: gear, plural: gears}}}\n",
+			},
+			want: []string{"customresourcedefinitions.apiextensions.k8s.io cluster", "gears.example.com defined"},
+		},
 		"a definition that is a template": {
 			files: map[string]string{"templates/crd.yaml": `{{ if .Values.crds }}
 apiVersion: apiextensions.k8s.io/v1
