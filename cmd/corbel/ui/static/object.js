@@ -81,7 +81,7 @@ function logPanel(root, component, key, read, go) {
     try {
       const object = await read(), containers = object.containers ?? [];
       const shown = container ?? containers[0];
-      replace(chips, containers.map((each) => el('button', { type: 'button', class: 'chip', 'data-key': each, 'aria-pressed': each === shown, onclick: () => go('log', each) }, each)));
+      replace(chips, containers.map((each) => el('button', { type: 'button', class: 'chip', 'data-key': each, 'aria-pressed': String(each === shown), onclick: () => go('log', each) }, each)));
       text.hidden = !containers.length;
       if (!containers.length) return replace(said, podList(object, component) || el('p', { class: 'empty' }, 'It has no pods, and so no log.'));
       if (drawn !== (drawn = `${shown} ${previous.checked}`)) text.textContent = ''; // that of another container does not stay
