@@ -234,7 +234,7 @@ func (c *collector) component(ctx context.Context, folder string, component insp
 		}
 		c.object(fmt.Sprintf("%sdependents/%03d-%s-%s.yaml", folder, i+1, d.Item.Kind, d.Item.Name), d.Object.Object)
 		for _, pod := range pods[d.Object.GetUID()] {
-			c.object(folder+"pods/"+pod.GetName()+".yaml", pod.Object)
+			c.object(fmt.Sprintf("%spods/%03d-%s.yaml", folder, i+1, pod.GetName()), pod.Object)
 		}
 	}
 	events, err := reader.Events(ctx, component, dependents)

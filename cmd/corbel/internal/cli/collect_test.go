@@ -242,7 +242,7 @@ func TestNothingConfidentialIsCollected(t *testing.T) {
 	for name, want := range map[string]string{
 		"001-Shop-corner/component.yaml": "message: refused ***, Bearer ***", "001-Shop-corner/inventory.yaml": "apps/v1 Deployment fleet/web",
 		"001-Shop-corner/tree.yaml": "name: web-1", "001-Shop-corner/dependents/002-Deployment-web.yaml": "image: registry.example.com/shop:1.1",
-		"001-Shop-corner/dependents/003-Secret-own.yaml": "a: '***'", "001-Shop-corner/pods/web-1.yaml": "exitCode: 1", "001-Shop-corner/events.yaml": "WriteRefused",
+		"001-Shop-corner/dependents/003-Secret-own.yaml": "a: '***'", "001-Shop-corner/pods/002-web-1.yaml": "exitCode: 1", "001-Shop-corner/events.yaml": "WriteRefused",
 		"001-Shop-corner/why.txt": "Shop fleet/corner is not Ready", "001-Shop-corner/plan-1.txt": "settings", "operator-001/lease.yaml": "operator-1_8f3", "operator-001/pod.yaml": "name: AWS_SECRET",
 		"operator-001/manager.log": "a long log with ***\n{\"msg\":\"*** ***\",\"password\":***}\nproxy https://***@proxy", "operator-001/metrics.txt": `requests{path="/***"} 1`, "versions.txt": "v1.36.0", "check.yaml": "",
 		"LEFT-OUT.txt": "operator-001/manager-previous.log: ",
