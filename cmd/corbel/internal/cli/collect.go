@@ -145,7 +145,7 @@ func (c *collector) object(name string, value any) {
 
 // write writes a file. Of a long one, the end is written: values are replaced before, as a cut would leave a part of one.
 func (c *collector) write(name, text string) {
-	if text = c.values.Replace(text); len(text) > maxCollected {
+	if text = c.withoutValues(text); len(text) > maxCollected {
 		_, text, _ = strings.Cut(text[len(text)-maxCollected:], "\n")
 		c.leave(name, fmt.Errorf("it is longer than %d KiB: its beginning", maxCollected>>10))
 	}

@@ -35,6 +35,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/internal/preview"
+	"github.com/corbel-run/corbel/internal/sentence"
 	"github.com/corbel-run/corbel/test/check"
 )
 
@@ -257,6 +258,18 @@ func TestNothingConfidentialIsCollected(t *testing.T) {
 	for _, want := range []string{"values of Secrets in namespace fleet may be repeated in other files", "values of Secrets in namespace system"} {
 		if !strings.Contains(files["LEFT-OUT.txt"], want) {
 			t.Errorf("LEFT-OUT.txt lacks %q:\n%s", want, files["LEFT-OUT.txt"])
+		}
+	}
+}
+
+func TestAValueIsReplacedInEachForm(t *testing.T) {
+	const value = "the first line\nthe-second-of-three-lines\n\u200ba \"third\" line"
+	r := newRedactor([][]byte{[]byte(value)})
+	for _, form := range []string{value, sentence.OneLine(value), sentence.Printable(value), sentence.Printable(sentence.OneLine(value)), strings.Trim(strconv.Quote(value), `"`)} {
+		check.SameNamed(t, form, "see ***, please", r.text("see "+form+", please"))
+		for length := shortest; length < len(form); length++ {
+			check.SameNamed(t, "a part of it", "see ***…", r.text("see "+form[:length]+"…"))
+			check.SameNamed(t, "a part of it", `"***..." and more`, r.text(`"`+form[:length]+`..." and more`))
 		}
 	}
 }

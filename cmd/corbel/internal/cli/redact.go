@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/internal/sentence"
 )
 
 const (
@@ -70,7 +71,8 @@ func formsOf(value string) []string {
 	trimmed := strings.TrimSpace(value)
 	inJSON, _ := json.Marshal(trimmed) // a text has a JSON
 	inLog := strconv.Quote(trimmed)
-	forms := []string{value, trimmed, string(inJSON[1 : len(inJSON)-1]), inLog[1 : len(inLog)-1], url.QueryEscape(trimmed), url.PathEscape(trimmed)}
+	forms := []string{value, trimmed, string(inJSON[1 : len(inJSON)-1]), inLog[1 : len(inLog)-1], url.QueryEscape(trimmed), url.PathEscape(trimmed),
+		sentence.OneLine(trimmed), sentence.Printable(trimmed), sentence.Printable(sentence.OneLine(trimmed))} // as in conditions and plans
 	for _, plain := range []string{value, trimmed} {
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
 	}
@@ -91,11 +93,11 @@ func formsOf(value string) []string {
 
 // text replaces values of Secrets, texts that look like credentials, and values with a confidential name before them.
 func (r redactor) text(text string) string {
-	return namedValue.ReplaceAllString(confidential.Filter(r.withoutBegins(r.values.Replace(text))), "${1}"+confidential.Placeholder)
+	return namedValue.ReplaceAllString(confidential.Filter(r.withoutValues(text)), "${1}"+confidential.Placeholder)
 }
 
-// withoutBegins replaces the beginning of a value before the mark of a cut, such as in a long field of a plan.
-func (r redactor) withoutBegins(text string) string {
+// withoutValues replaces values of Secrets, also the beginning of one before the mark of a cut, such as in a long field of a plan.
+func (r redactor) withoutValues(text string) string {
 	var out strings.Builder
 	done := 0
 	for _, mark := range cutMark.FindAllStringIndex(text, -1) {
@@ -108,7 +110,7 @@ func (r redactor) withoutBegins(text string) string {
 		out.WriteString(before + text[mark[0]:mark[1]])
 		done = mark[1]
 	}
-	return out.String() + text[done:]
+	return r.values.Replace(out.String() + text[done:])
 }
 
 // object replaces what is confidential in a value of JSON.
