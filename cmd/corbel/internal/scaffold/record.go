@@ -144,6 +144,9 @@ func unpackFiles(packed []byte) (map[string][]byte, error) {
 		if err := used.take(header.Size); err != nil {
 			return nil, err
 		}
+		if !filepath.IsLocal(filepath.FromSlash(header.Name)) {
+			return nil, fmt.Errorf("the file %q is not inside the project", header.Name)
+		}
 		if files[header.Name], err = io.ReadAll(archive); err != nil {
 			return nil, err
 		}

@@ -253,3 +253,13 @@ func TestAnAPIServiceOfAChartIsNoted(t *testing.T) {
 		t.Errorf("got the notes %q", report.Notes)
 	}
 }
+
+func TestARecordNamesNoFileOutsideOfTheProject(t *testing.T) {
+	project, _ := newProject(t, Options{}, "Chart.yaml", chartHead)
+	outside := filepath.Join(filepath.Dir(project), "notes")
+	files := check.Must(unpackFiles([]byte(read(t, project, baseFile))))(t)
+	files["../notes"] = []byte("x")
+	writeFiles(t, project, baseFile, string(check.Must(pack(files))(t)), "../notes", "x")
+	check.Fails(t, check.ErrorOf(updateProject(t, project)), `read .corbel/base.tgz: the file "../notes" is not inside the project`)
+	check.SameNamed(t, "the file outside", "x", read(t, outside))
+}
