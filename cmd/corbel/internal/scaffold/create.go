@@ -161,7 +161,10 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	}
 	if !ofAuthor && o.Form != FormGo { // the other one is a template
 		golden, err := o.golden(ctx, stage)
-		if err == nil {
+		if err != nil && previous.hasChanged(o.sampleFile()) { // the chart needs more than the sample that the author has replaced
+			golden, err = previous.base[goldenFile], nil
+		}
+		if err == nil && golden != nil {
 			err = writeFile(filepath.Join(stage, filepath.FromSlash(goldenFile)), golden)
 		}
 		if err != nil {

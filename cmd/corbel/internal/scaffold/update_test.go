@@ -175,6 +175,15 @@ func TestTheSampleOfAChartThatNeedsValues(t *testing.T) {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
+	t.Run("values of its folder ci, and the author has another sample", func(t *testing.T) {
+		project, _ := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/a.yaml", configMap, "values.yaml", "greeting: hello\n")
+		mine := "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: {name: sample}\nspec: {values: {greeting: mine}}\n"
+		writeFiles(t, project, "samples/shop.yaml", mine, goldenFile, "mine")
+		report := check.Must(updateProject(t, project, "Chart.yaml", chartHead, "templates/a.yaml", configMap, "values.yaml", "greeting: \"\"\n", "ci/values.yaml", "greeting: ci\n"))(t)
+		check.EqualNamed(t, "conflicts", []string(nil), report.Conflicts)
+		check.SameNamed(t, "the sample", mine, read(t, project, "samples/shop.yaml"))
+		check.SameNamed(t, "the golden file", "mine", read(t, project, goldenFile))
+	})
 	t.Run("nothing", func(t *testing.T) {
 		project, report := newProject(t, Options{}, "Chart.yaml", chartHead, "templates/a.yaml", configMap)
 		if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "fill in the spec of samples/shop.yaml") || !strings.Contains(report.Notes[0], "the greeting is missing") {
