@@ -46,3 +46,25 @@ func TestPasswordsAreReferences(t *testing.T) {
 	check.Contains(t, read(t, project, "api/v1alpha1/values.go"), "Password *string", "The chart sets 4 by default.")
 	check.SameNamed(t, "the sample that the author has edited", edited, read(t, project, "samples/shop.yaml"))
 }
+
+func TestAFieldThatTheAuthorAdds(t *testing.T) {
+	chart := []string{"Chart.yaml", chartHead, "templates/a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "values.yaml", "auth: {password: x}\nreplicaCount: 2\n"}
+	project, _ := newProject(t, Options{Fields: []string{"replicaCount"}}, chart...)
+	add := func(path string) {
+		record := read(t, project, recordFile)
+		writeFiles(t, project, recordFile, strings.Replace(record, "fields:\n", "fields:\n- "+path+"\n", 1))
+	}
+	add("auth.password")
+	check.Must(updateProject(t, project))(t)
+	check.Contains(t, read(t, project, "api/v1alpha1/values.go"), "Password *component.SecretKeyReference")
+
+	// It is a value of the newer chart, which is taken over at the same time.
+	newer := append(chart, "values.yaml", "auth: {password: x}\ntoken: \"\"\nreplicaCount: 2\n")
+	add("token")
+	report := check.Must(updateProject(t, project, newer...))(t)
+	check.Contains(t, read(t, project, "api/v1alpha1/values.go"), "Token *component.SecretKeyReference", "Password *component.SecretKeyReference")
+	check.Equal(t, []string{"auth.password", "token"}, check.Must(readRecord(project))(t).Secrets)
+	check.Equal(t, []string(nil), report.Notes)
+	add("tokn")
+	check.Fails(t, check.ErrorOf(updateProject(t, project)), `fields in corbel.yaml: the chart has no values with these names: "tokn" (like "token")`)
+}

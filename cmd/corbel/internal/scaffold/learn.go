@@ -190,7 +190,7 @@ func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 	switch {
 	case len(o.Fields) > 0:
 		if root, err = values.Select(root, o.Fields); err != nil {
-			return nil, nil, fmt.Errorf("--field: %w", err)
+			return nil, nil, fmt.Errorf("--field, or fields in %s: %w", recordFile, err)
 		}
 		notes = slices.DeleteFunc(notes, func(note string) bool { return !strings.Contains(note, " is left out: ") })
 	case o.Spec != SpecFull:
@@ -207,12 +207,12 @@ func typedValues(o *Options, source fs.FS) (*values.Field, []string, error) {
 }
 
 // keepTyped lets an update type the same values as before, and says which of them a newer chart has no more, or has with
-// another type.
-func keepTyped(o *Options, last, next fs.FS) (notes []string, err error) {
+// another type. The author may have added fields, also of the newer chart: those that are secret become references.
+func (p *project) keepTyped(o *Options, last, next fs.FS) (notes []string, err error) {
 	if o.Spec == SpecCurated && len(o.Fields) == 0 { // the author wants another choice
 		return nil, nil
 	}
-	before, _, err := typedValues(o, last)
+	older, _, err := allValues(last)
 	if err != nil {
 		return nil, err
 	}
@@ -220,19 +220,28 @@ func keepTyped(o *Options, last, next fs.FS) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	previous := *o
 	if len(o.Fields) > 0 {
-		paths := values.Paths(newer)
-		o.Fields = slices.DeleteFunc(o.Fields, func(field string) bool { return !slices.Contains(paths, strings.TrimSpace(field)) })
+		had, has := values.Paths(older), values.Paths(newer)
+		isIn := func(field string, paths []string) bool { return slices.Contains(paths, strings.TrimSpace(field)) }
+		previous.Spec, previous.Fields = SpecValues, slices.DeleteFunc(slices.Clone(o.Fields), func(field string) bool { return !isIn(field, had) })
+		o.Fields = slices.DeleteFunc(o.Fields, func(field string) bool { return isIn(field, had) && !isIn(field, has) })
 		if len(o.Fields) == 0 {
 			o.Spec = SpecValues
 		}
+	}
+	before, _, err := typedValues(&previous, last)
+	if err != nil {
+		return nil, err
 	}
 	after, _, err := typedValues(o, next)
 	if err != nil {
 		return nil, err
 	}
-	known := values.Paths(before)
-	o.Secrets = append(o.Secrets, slices.DeleteFunc(values.Secrets(after), func(path string) bool { return slices.Contains(known, path) })...)
+	table := tableOf(p.base[readmeFile]) // of the fields that the spec has
+	o.Secrets = append(o.Secrets, slices.DeleteFunc(values.Secrets(after), func(path string) bool {
+		return slices.Contains(o.Secrets, path) || strings.Contains(table, "| `"+path+"` |")
+	})...)
 	now := typesOf(after)
 	was := typesOf(before)
 	for _, name := range slices.Sorted(maps.Keys(was)) {

@@ -167,7 +167,7 @@ func (p *project) next(ctx context.Context, o *Options, source Source, corbel Co
 		return Report{}, err
 	}
 	if o.Form == FormChart {
-		typed, err := keepTyped(o, os.DirFS(last), os.DirFS(stage))
+		typed, err := p.keepTyped(o, os.DirFS(last), os.DirFS(stage))
 		if err != nil {
 			return Report{}, err
 		}
