@@ -415,22 +415,21 @@ func lockDifferences(all, lock []*chart.Dependency) (differences []string) {
 
 // changedSubcharts says which other sub-charts than before were fetched.
 func changedSubcharts(before, after []Subchart) (notes []string) {
-	at := func(list []Subchart, name string) int {
-		return slices.IndexFunc(list, func(s Subchart) bool { return s.Name == name })
-	}
+	gone := slices.DeleteFunc(slices.Clone(before), func(s Subchart) bool { return slices.Contains(after, s) })
 	for _, s := range after {
-		switch was := at(before, s.Name); {
-		case slices.Contains(before, s):
-		case was < 0:
+		if slices.Contains(before, s) {
+			continue
+		}
+		at := slices.IndexFunc(gone, func(was Subchart) bool { return was.Name == s.Name })
+		if at < 0 {
 			notes = append(notes, fmt.Sprintf("the sub-chart %s %s is new", s.Name, s))
-		default:
-			notes = append(notes, fmt.Sprintf("the sub-chart %s changes from %s to %s", s.Name, before[was], s))
+			continue
 		}
+		notes = append(notes, fmt.Sprintf("the sub-chart %s changes from %s to %s", s.Name, gone[at], s))
+		gone = slices.Delete(gone, at, at+1)
 	}
-	for _, s := range before {
-		if at(after, s.Name) < 0 {
-			notes = append(notes, fmt.Sprintf("the sub-chart %s %s is not fetched any more", s.Name, s))
-		}
+	for _, s := range gone {
+		notes = append(notes, fmt.Sprintf("the sub-chart %s %s is not fetched any more", s.Name, s))
 	}
 	return notes
 }

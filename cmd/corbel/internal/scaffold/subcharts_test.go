@@ -257,6 +257,17 @@ func TestAnUpdateTakesTheSameSubcharts(t *testing.T) {
 	report = update(cache)
 	check.Equal(t, []string{"the sub-chart cache 3.0.0 of " + far + " is new", "the sub-chart db 1.1.0 of " + near + " is not fetched any more"}, report.Notes)
 
+	// A chart may have several versions of a sub-chart, by aliases.
+	versions := func(versions ...string) (list []Subchart) {
+		for _, version := range versions {
+			list = append(list, Subchart{Name: "db", Repository: near, Version: version})
+		}
+		return list
+	}
+	check.Equal(t, []string{"the sub-chart db changes from 2.0.0 of " + near + " to 2.1.0 of " + near}, changedSubcharts(versions("1.0.0", "2.0.0"), versions("1.0.0", "2.1.0")))
+	check.Equal(t, []string{"the sub-chart db 2.0.0 of " + near + " is new"}, changedSubcharts(versions("1.0.0"), versions("1.0.0", "2.0.0")))
+	check.Equal(t, []string{"the sub-chart db 1.0.0 of " + near + " is not fetched any more"}, changedSubcharts(versions("1.0.0", "2.0.0"), versions("2.0.0")))
+
 	// Of two on record the newer one is taken. The repository has another chart with this version, and the project has none.
 	old, newer := Subchart{Name: "db", Repository: near, Version: "1.0.0", Digest: "sha256:1"}, Subchart{Name: "db", Repository: near, Version: "1.1.0", Digest: "sha256:0"}
 	o := Options{Form: FormChart, Subcharts: []Subchart{old, newer}}
