@@ -133,7 +133,7 @@ func withoutBoilerplate(block []string) []string {
 	for len(rest) > 0 && isExample(rest[0]) {
 		rest = rest[1:]
 	}
-	return rest
+	return append(block[:start:start], rest...)
 }
 
 // beside returns the comments at the end of the line of a key.

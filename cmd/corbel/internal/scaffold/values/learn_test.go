@@ -113,8 +113,8 @@ func TestLearnFromValues(t *testing.T) {
 				`f Object Value "Of f."`, `f.g Integer Value default=1 "Of g."`,
 			},
 			notes: []string{"a.c accepts any value"}},
-		{name: "the boilerplate of helm create documents no value", values: boilerplate + "resources: {}\n" + boilerplate + "# limits:\n#   cpu: 100m\naffinity: {}\n" + boilerplate + "# - a\n# Of a.\n# b: 1\na: 1",
-			want: []string{"resources Core corev1.ResourceRequirements Name default=map[]", "affinity Core corev1.Affinity Name default=map[]", `a Integer Value default=1 "Of a."`}},
+		{name: "the boilerplate of helm create documents no value", values: boilerplate + "resources: {}\n" + boilerplate + "# limits:\n#   cpu: 100m\naffinity: {}\n" + boilerplate + "# - a\n# Of a.\n# b: 1\na: 1\n# Of c.\n" + boilerplate + "c: 1",
+			want: []string{"resources Core corev1.ResourceRequirements Name default=map[]", "affinity Core corev1.Affinity Name default=map[]", `a Integer Value default=1 "Of a."`, `c Integer Value default=1 "Of c."`}},
 		{name: "lists", values: "a: [x, w]\nb: [1, 2.5]\nc: [1, x]\nd: [1, true]\ne: [null]\nf: [[1], [2]]",
 			want: []string{
 				"a List Value default=[x w]", "a[] String Value", "b List Value default=[1 2.5]", "b[] Number Value",
