@@ -78,7 +78,7 @@ func Curated(root *Field, chart string, documents Documents) (taken, left []stri
 	leaves := 0
 	take := func(path string, field *Field, limit int) bool {
 		total, _ := Leaves(field)
-		if slices.Contains(taken, path) {
+		if slices.ContainsFunc(taken, func(above string) bool { return strings.HasPrefix(path+".", above+".") }) {
 			return true
 		}
 		if leaves+total > limit {

@@ -5,9 +5,9 @@ package values
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -219,16 +219,12 @@ func (n *needs) fromFailure(d Documents) {
 	}
 }
 
-// line returns a line of a template, whose name may begin with that of the chart.
+// line returns a line of a template, whose name begins with that of the chart; empty for a template of a sub-chart.
 func (d Documents) line(name, number string) string {
-	for template, text := range d.Templates {
-		if name == template || strings.HasSuffix(name, "/"+template) {
-			for i, line := range strings.Split(text, "\n") {
-				if fmt.Sprint(i+1) == number {
-					return line
-				}
-			}
-		}
+	_, template, _ := strings.Cut(name, "/")
+	lines := strings.Split(d.Templates[template], "\n")
+	if i, err := strconv.Atoi(number); err == nil && 0 < i && i <= len(lines) {
+		return lines[i-1]
 	}
 	return ""
 }
