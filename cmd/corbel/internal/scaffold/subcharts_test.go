@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -223,6 +224,13 @@ func TestSubchartsThatCannotBeHadAreExplained(t *testing.T) {
 			check.Equal(t, []string(nil), filesBelow(t, parent))
 		})
 	}
+	t.Run("the time is over", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("it takes too long"))
+		stage, o := t.TempDir(), Options{Form: FormChart}
+		writeFiles(t, stage, "chart/Chart.yaml", chartFile("shop", "1.0.0", cache))
+		check.Fails(t, check.ErrorOf(o.fetchSubcharts(ctx, Source{Path: stage, Repositories: &s}, stage, nil, nil)), "it takes too long")
+	})
 	t.Run("a folder outside of a packed chart", func(t *testing.T) {
 		stage, o := t.TempDir(), Options{Form: FormChart}
 		source := Source{Form: FormChart, Path: archive(t, map[string]string{"shop/Chart.yaml": chartFile("shop", "1.0.0", "{name: a, version: '*', repository: 'file:///etc'}", "{name: b, version: '*', repository: 'file://../b'}")})}
