@@ -159,12 +159,12 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 			return Report{}, err
 		}
 	}
-	if !ofAuthor && o.Form != FormGo { // the other one is a template
+	if !ofAuthor {
 		golden, err := o.golden(ctx, stage)
 		if err != nil && previous.hasChanged(o.sampleFile()) { // the chart needs more than the sample that the author has replaced
 			golden, err = previous.base[goldenFile], nil
 		}
-		if err == nil && golden != nil {
+		if err == nil && golden != nil { // that of a generator in Go is a template
 			err = writeFile(filepath.Join(stage, filepath.FromSlash(goldenFile)), golden)
 		}
 		if err != nil {

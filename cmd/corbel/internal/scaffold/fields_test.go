@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,4 +68,13 @@ func TestAFieldThatTheAuthorAdds(t *testing.T) {
 	check.Equal(t, []string(nil), report.Notes)
 	add("tokn")
 	check.Fails(t, check.ErrorOf(updateProject(t, project)), `fields in corbel.yaml: the chart has no values with these names: "tokn" (like "token")`)
+}
+
+func TestValuesThatFindNoPlaceAreNoted(t *testing.T) {
+	var values strings.Builder
+	for i := range 26 {
+		fmt.Fprintf(&values, "v%d: 1\n", i)
+	}
+	_, report := newProject(t, Options{}, "Chart.yaml", chartHead, "values.yaml", values.String(), "README.md", "```\n"+values.String()+"```\n")
+	check.Equal(t, []string{"the documents of the chart mention more values than have become fields: v24, v25 (2 in all); set them in the field values, or add them to the list fields in corbel.yaml, and run corbel init --update"}, report.Notes)
 }

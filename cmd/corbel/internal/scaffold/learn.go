@@ -130,7 +130,7 @@ func (l *learned) types(o *Options, source fs.FS, isNew bool) error {
 			}
 		}
 		if count := len(left); count > 0 {
-			l.notes = append(l.notes, fmt.Sprintf("the documents of the chart mention more values than have become fields: %s (%d in all); they are set below values, or become fields by the list fields in %s and corbel init --update",
+			l.notes = append(l.notes, fmt.Sprintf("the documents of the chart mention more values than have become fields: %s (%d in all); set them in the field values, or add them to the list fields in %s, and run corbel init --update",
 				strings.Join(left[:min(count, 5)], ", "), count, recordFile))
 		}
 		isNew = true
