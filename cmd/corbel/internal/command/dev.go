@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func devCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr()) },
 	}
 	command.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "use the current context of this file, in place of a control plane of its own")
-	command.Flags().BoolVar(&f.once, "once", false, "end when the samples are ready, and delete them")
+	command.Flags().BoolVar(&f.once, "once", false, "end when the samples are ready, and delete them; after "+maxOnce.String()+" it is an error that they are not")
 	return command
 }
 
@@ -98,7 +99,7 @@ func (f devFlags) run(ctx context.Context, out, progress io.Writer) (err error) 
 		return err
 	}
 	defer d.stop()
-	if err := d.loop(ctx, f.once); err != nil && ctx.Err() == nil {
+	if err := d.loop(ctx, f.once); err != nil && (f.once || ctx.Err() == nil) {
 		return err
 	}
 	return nil
@@ -115,10 +116,13 @@ func startEnvironment(ctx context.Context, progress io.Writer) (*env.Environment
 // interval is how often files and samples are looked at.
 const interval = 300 * time.Millisecond
 
+// maxOnce is how long --once waits until the samples are ready.
+const maxOnce = 10 * time.Minute
+
 // loop starts the operator, and again whenever a file of the project has changed. A mistake is printed, and
 // the next change is waited for; with once, the mistake and the readiness of the samples are its end.
 func (d *dev) loop(ctx context.Context, once bool) error {
-	files := ""
+	files, started := "", time.Now()
 	for {
 		var err error
 		if now := fingerprint(d.folder); now != files {
@@ -139,11 +143,22 @@ func (d *dev) loop(ctx context.Context, once bool) error {
 			d.tell("error", err.Error())
 		case ready && once:
 			return d.remove(ctx)
+		case once && time.Since(started) > maxOnce:
+			return d.overdue()
 		}
 		if err := pause(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// overdue returns the error of samples that are not ready in time.
+func (d *dev) overdue() error {
+	errs := []error{fmt.Errorf("the samples are not ready after %s", maxOnce)}
+	for _, sample := range d.samples.all {
+		errs = append(errs, fmt.Errorf("%s: %s", titleOf(sample), cmp.Or(d.told[titleOf(sample)], "it does not exist")))
+	}
+	return errors.Join(errs...)
 }
 
 // pause waits until the next look.

@@ -65,6 +65,15 @@ func TestASecretBesideASampleIsReadyWhenItIsApplied(t *testing.T) {
 	check.SameNamed(t, "told", "Secret default/sample is applied", told)
 }
 
+func TestSamplesThatAreNotReadyInTimeAreNamed(t *testing.T) {
+	sample := func(name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": "Shop", "metadata": map[string]any{"namespace": "default", "name": name}}}
+	}
+	d := &dev{told: map[string]string{"Shop default/a": "Processing: waits for its Secret"}}
+	d.samples.all = []*unstructured.Unstructured{sample("a"), sample("b")}
+	check.SameNamed(t, "error", "the samples are not ready after 10m0s\nShop default/a: Processing: waits for its Secret\nShop default/b: it does not exist", d.overdue().Error())
+}
+
 func TestAFolderThatIsGoneHasAFingerprint(t *testing.T) {
 	folder := t.TempDir()
 	if there, gone := fingerprint(folder), fingerprint(filepath.Join(folder, "gone")); there == "" || gone == "" {
