@@ -161,8 +161,13 @@ func (n *needs) section(path string, rank int) {
 	if n.objects[path] == nil || isAside(path) || slices.ContainsFunc(wishes, func(w wish) bool { return slices.Contains(w.parents, key) }) {
 		return
 	}
+	named := section{path, rank}
+	if n.sections[named]++; n.sections[named] > maxMentions {
+		return // without this, a long text with thousands of values takes minutes
+	}
+	below := path + "."
 	for _, leaf := range n.order {
-		if strings.HasPrefix(leaf, path+".") && isEmpty(n.leaves[leaf].Default) && n.leaves[leaf].Origin != FromName {
+		if strings.HasPrefix(leaf, below) && isEmpty(n.leaves[leaf].Default) && n.leaves[leaf].Origin != FromName {
 			n.mention(leaf, rank)
 		}
 	}

@@ -45,11 +45,22 @@ type needs struct {
 	ranks map[string]int
 	// mentions counts how often documents mention a value.
 	mentions map[string]int
+	// sections counts how often prose names an object.
+	sections map[section]int
 }
+
+// section is an object that prose names, and the rank that its values get by that.
+type section struct {
+	path string
+	rank int
+}
+
+// maxMentions is how many mentions of a value count.
+const maxMentions = 9
 
 // rank ranks the values of a chart. Values without a rank are those that only the usual names speak for.
 func rank(root *Field, d Documents) *needs {
-	n := &needs{leaves: map[string]*Field{}, objects: map[string]*Field{}, ranks: map[string]int{}, mentions: map[string]int{}}
+	n := &needs{leaves: map[string]*Field{}, objects: map[string]*Field{}, ranks: map[string]int{}, mentions: map[string]int{}, sections: map[section]int{}}
 	n.collect(root, "")
 	n.fromFields(Secrets(root))
 	n.fromTemplates(d)
@@ -77,7 +88,7 @@ func (n *needs) collect(object *Field, path string) {
 // ranked returns the paths of the values with a rank, those that are needed most first.
 func (n *needs) ranked() []string {
 	paths := slices.DeleteFunc(slices.Clone(n.order), func(path string) bool { return n.ranks[path] == 0 })
-	score := func(path string) int { return n.ranks[path] + min(n.mentions[path], 9) }
+	score := func(path string) int { return n.ranks[path] + min(n.mentions[path], maxMentions) }
 	slices.SortStableFunc(paths, func(a, b string) int {
 		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(strings.Count(a, "."), strings.Count(b, ".")))
 	})
