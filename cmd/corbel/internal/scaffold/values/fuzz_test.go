@@ -22,12 +22,14 @@ func FuzzLearn(f *testing.F) {
 	f.Add("## @param a.b [object] +x\na: {b: {}}\n", `{"properties": {"a": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}}`)
 	f.Add("livenessProbe: {enabled: true}\nenv: [{name: x}]\n\"a b\": {a-b: 1, a_b: 2, A.B: 3}\n", `{"type": "object", "required": ["x"], "properties": {"x": {"pattern": "^`+"`"+`"}}}`)
 	f.Add("a: &a [1, {b: 1}]\nc: *a\nd: |\n  # -- text\n", `{"allOf": [{"properties": {"e": {"items": {"type": ["null"]}}}}]}`)
+	f.Add("auth: {password: x, existingSecret: \"\", \"api token\": \"\"}\n", "")
 	f.Fuzz(func(t *testing.T, text, schema string) {
 		root, _, err := Learn(Source{Values: []byte(text), Schema: []byte(schema)})
 		if err != nil {
 			return
 		}
 		for _, tree := range []*Field{root, curated(t, root, "")} {
+			Refer(tree, Secrets(tree))
 			code := check.Must(GoTypes(tree, "Fuzz"))(t)
 			checkSource(t, file("fuzz", code))
 		}
