@@ -350,6 +350,9 @@ func shops(t *testing.T) componenttest.Operator[*shopv1alpha1.Shop] {
 			}
 			return component.NewReconciler[*shopv1alpha1.Shop]("shop.example.com", generator, component.ReconcilerOptions{}).SetupWithManager(mgr)
 		},
+		Prerequisites: []client.Object{&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: shop().Spec.DatabaseSecret}, StringData: map[string]string{"password": "swordfish"},
+		}},
 	}
 }
 
