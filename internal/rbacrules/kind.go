@@ -37,6 +37,9 @@ type Kind struct {
 
 func (k Kind) groupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
 
+// isNamespace reports whether the objects of the kind are namespaces that are written.
+func (k Kind) isNamespace() bool { return k.Group == "" && k.Kind == "Namespace" && !k.Read }
+
 // clusterScoped are the built-in kinds without a namespace.
 var clusterScoped = []string{
 	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "CSIDriver", "CSINode",

@@ -130,6 +130,10 @@ func (o Operator) check(kinds []Kind) error {
 	return nil
 }
 
+// whatNamespacesHold is the rule to find out whether a namespace can be deleted. Without it one of the manifests stays, and
+// the component with it.
+var whatNamespacesHold = rule{"What is in a namespace, of any type: one that holds objects of others is not deleted.", "*", "*", "", "list"}
+
 // own returns the rules for the operator's own requests.
 func (o Operator) own() []rule {
 	own := []rule{
@@ -172,6 +176,9 @@ func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 		namespaces = rule{"The namespaces that objects are in: those that do not exist are created.", "", "namespaces", "", "get, list, watch, create, patch, delete"}
 	}
 	required = append(required, rule{"Why a workload is not ready.", "", "pods, events", "", "list"}, namespaces)
+	if !o.Namespaced && o.Deployer == "" && (o.CreatesNamespaces || slices.ContainsFunc(kinds, Kind.isNamespace)) {
+		required = append(required, whatNamespacesHold)
+	}
 	for _, k := range kinds {
 		if k.Optional {
 			optional = append(optional, rulesOf(k)...)

@@ -356,6 +356,7 @@ func TestTheRightsOfAnOperator(t *testing.T) {
 	}{
 		"rbac.yaml":                        {Operator{}, all},
 		"rbac-namespaces.yaml":             {Operator{CreatesNamespaces: true}, deployment},
+		"rbac-namespace.yaml":              {Operator{}, append(builtIn("Namespace"), deployment...)},
 		"rbac-namespaced.yaml":             {Operator{Namespaced: true}, inNamespaces},
 		"rbac-impersonate.yaml":            {Operator{Deployer: "deployer"}, inNamespaces},
 		"rbac-impersonate-namespaced.yaml": {Operator{Deployer: "deployer", Namespaced: true}, inNamespaces},
