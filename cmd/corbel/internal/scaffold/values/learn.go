@@ -262,7 +262,7 @@ func (l *learner) children(p place, schema, comment reading) []*Field {
 			refs: p.refs, required: schema.requires(key.name) || comment.requires(key.name),
 		}
 		if !isCarried(key.name) {
-			l.note(child, "is left out: a Go field cannot have the key %q.", key.name)
+			l.notes = append(l.notes, fmt.Sprintf("%q is left out: no Go field can have the key %q; set it in the field values", child.path, key.name))
 			continue
 		}
 		fields = append(fields, l.learn(child))

@@ -132,8 +132,8 @@ func TestLearnFromValues(t *testing.T) {
 			}},
 		{name: "keys that no JSON tag carries", values: "\"a,b\": 1\n'c\"d': 1\n\"\": 1\n\"-\": 1\n'e\\f': 1\ng: {\"h,i\": 1}\nk.l: 1",
 			want: []string{"g Any Value default=map[h,i:1]", "k.l Integer Value default=1"},
-			notes: []string{`a,b is left out`, `c"d is left out`, ` is left out: a Go field cannot have the key ""`, `- is left out`, `e\f is left out`,
-				"g.h,i is left out", "g accepts any value: none of its keys can be a field"}},
+			notes: []string{`"a,b" is left out`, `"c\"d" is left out`, `"" is left out: no Go field can have the key ""; set it in the field values`, `"-" is left out`, `"e\\f" is left out`,
+				`"g.h,i" is left out: no Go field can have the key "h,i"`, "g accepts any value: none of its keys can be a field"}},
 	})
 }
 
