@@ -5,6 +5,7 @@ package scaffold
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -258,7 +259,7 @@ func docOf(field *ast.Field) (doc, fallback string) {
 	for line := range strings.Lines(field.Doc.Text()) {
 		line = strings.TrimSpace(line)
 		if value, ok := strings.CutPrefix(line, "+kubebuilder:default="); ok {
-			fallback = strings.Trim(value, `"`)
+			fallback = unquoted(value)
 		}
 		if !strings.HasPrefix(line, "+") {
 			lines = append(lines, line)
@@ -266,9 +267,18 @@ func docOf(field *ast.Field) (doc, fallback string) {
 	}
 	doc = strings.Join(lines, " ")
 	if of := chartDefault.FindStringSubmatch(doc); of != nil {
-		doc, fallback = strings.TrimSpace(strings.Replace(doc, of[0], "", 1)), strings.Trim(of[1], `"`)
+		doc, fallback = strings.TrimSpace(strings.Replace(doc, of[0], "", 1)), unquoted(of[1])
 	}
 	return doc, fallback
+}
+
+// unquoted returns the text that a string of JSON has; what is no such string is returned as it is.
+func unquoted(value string) string {
+	var text string
+	if err := json.Unmarshal([]byte(value), &text); err != nil {
+		return value
+	}
+	return text
 }
 
 // row writes a row.

@@ -16,7 +16,8 @@ func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
 	types := "package v1\n\ntype ShopSpec struct {\n\tcomponent.TimeoutSpec `json:\",inline\"`\n\tShopValues `json:\",inline\"`\n\tother.Part `json:\",inline\"`\n" +
 		"\t// Size is\n\t// the size | number.\n\t//\n\t// +kubebuilder:default=3\n\tSize *int64 `json:\"size,omitempty\"`\n\tHidden string `json:\"-\"`\n\tNone string\n}\n"
 	values := "package v1\n\ntype ShopValues struct {\n\tImage *ShopImage `json:\"image,omitempty\"`\n\tHosts []ShopHost `json:\"hosts,omitzero\"`\n\tResources *corev1.ResourceRequirements `json:\"resources,omitempty\"`\n" +
-		"\tLabels map[string]string `json:\"labels,omitzero\"`\n\tPort *intstr.IntOrString `json:\"port\"`\n\tAny *apiextensionsv1.JSON `json:\"any\"`\n}\n" +
+		"\tLabels map[string]string `json:\"labels,omitzero\"`\n\tPort *intstr.IntOrString `json:\"port\"`\n\tAny *apiextensionsv1.JSON `json:\"any\"`\n" +
+		"\t// The chart sets \"say \\\"a\\\\b\\\"\" by default.\n\tMotto *string `json:\"motto\"`\n}\n" +
 		"type ShopImage struct {\n\t// +kubebuilder:default=\"a`b\"\n\tTag *string `json:\"tag\"`\n}\ntype ShopHost struct {\n\tPaths [][]string `json:\"paths\"`\n\tMore []ShopHost `json:\"-\"`\n}\n"
 	files := map[string][]byte{"api/v1/shop.go": []byte(types), "api/v1/values.go": []byte(values), "api/v2/shop.go": []byte("package v2\n"), "main.go": []byte("package main\n")}
 	got := check.Must(fieldTable(files, Options{Kind: "Shop", Version: "v1"}))(t)
@@ -24,6 +25,7 @@ func TestTheTableOfFieldsFollowsFromTheTypes(t *testing.T) {
 		"| field | type | default | what it is |", "|---|---|---|---|",
 		"| `image.tag` | string | `a'b` |  |", "| `hosts[].paths` | list of list of string |  |  |", "| `resources` | ResourceRequirements |  |  |",
 		"| `labels` | map of string |  |  |", "| `port` | integer or string |  |  |", "| `any` | any |  |  |",
+		"| `motto` | string | `say \"a\\b\"` |  |",
 		"| `…` | fields of Part |  |  |", "| `size` | integer | `3` | Size is the size \\| number. |",
 		"| `timeout` | duration | `10m` | how long the component may take to become ready |", "",
 	}
