@@ -31,7 +31,7 @@ func TestPasswordsAreReferences(t *testing.T) {
 		check.Contains(t, read(t, project, name), parts...)
 	}
 	sample := read(t, project, "samples/shop.yaml")
-	const head, fields = "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata:\n  name: sample\nspec:\n  values: {}\n  # The fields of the spec, with the defaults of the chart:\n",
+	const head, fields = "apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata:\n  name: sample\nspec:\n  values: {}\n  # The fields of the spec, with the defaults of the chart; my-secret is an example:\n",
 		"  # auth:\n  #   password:\n  #     key: password\n  #     name: my-secret\n  #   existingSecret:\n  #     name: my-secret\n  # replicaCount: 2\n  # resources:\n  #   limits:\n  #     cpu: 1\n  # motto: 'a: b'\n"
 	check.SameNamed(t, "the sample", head+fields, sample)
 	var object map[string]any

@@ -12,6 +12,9 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold/values"
 )
 
+// exampleSecret is the name of a Secret in the comments of a sample.
+const exampleSecret = "my-secret"
+
 // sampleOf returns the manifest of a component with the values of the chart with which it renders. The fields of the
 // spec are comments, with the defaults of the chart.
 func sampleOf(o Options, l learned) ([]byte, error) {
@@ -36,7 +39,11 @@ func sampleOf(o Options, l learned) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = append(text, "  # The fields of the spec, with the defaults of the chart:\n"...)
+		text = append(text, "  # The fields of the spec, with the defaults of the chart"...)
+		if len(o.Secrets) > 0 {
+			text = append(text, "; "+exampleSecret+" is an example"...)
+		}
+		text = append(text, ":\n"...)
 		for line := range strings.Lines(fields) {
 			text = append(text, "  # "+line...)
 		}
@@ -77,9 +84,9 @@ func defaultsOf(object *values.Field) (string, error) {
 func defaultOf(field *values.Field) any {
 	switch field.Type {
 	case values.SecretKey:
-		return map[string]any{"name": "my-secret", "key": field.Key}
+		return map[string]any{"name": exampleSecret, "key": field.Key}
 	case values.SecretName:
-		return map[string]any{"name": "my-secret"}
+		return map[string]any{"name": exampleSecret}
 	}
 	if field.Default != nil {
 		return field.Default
