@@ -62,10 +62,27 @@ func (e *Executor) definedInstances(ctx context.Context, found *instanceCount, d
 		}
 		failures = append(failures, err)
 	}
-	if len(failures) > 0 {
+	switch {
+	case len(failures) == 0:
+		return e.unservedInstances(ctx, found, definition)
+	case e.isRemoved(ctx, definition, failures):
+		return nil
+	default:
 		return fmt.Errorf("whether instances exist is not known: %w", errors.Join(failures...))
 	}
-	return e.unservedInstances(ctx, found, definition)
+}
+
+// isRemoved reports whether the instances of a definition could not be listed because it was just removed, and they with it.
+func (e *Executor) isRemoved(ctx context.Context, name string, failures []error) bool {
+	isServed := func(err error) bool {
+		_, unserved := errors.AsType[*cluster.UnservedPathError](err)
+		return !unserved
+	}
+	if slices.ContainsFunc(failures, isServed) {
+		return false
+	}
+	_, err := e.objects.Get(ctx, definitions, "", name)
+	return cluster.IsNotFound(err, definitions, name)
 }
 
 // definedTypes returns the served versions of the type that the definition of

@@ -207,6 +207,12 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 			return 0, nil
 		}
 	}
+	gone := func(path string) *metav1.StatusDetails { // of an object; a path that is not served has none
+		if !strings.HasSuffix(path, "/foos.example.com") {
+			return nil
+		}
+		return &metav1.StatusDetails{Name: "foos.example.com", Group: "apiextensions.k8s.io", Kind: "customresourcedefinitions"}
+	}
 	aggregated := func(version string) string {
 		return `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: ` + version + `}}`
 	}
@@ -236,8 +242,12 @@ func TestATypeIsNotDeletedWhileAnythingOfItIsThere(t *testing.T) {
 		"one of each":                               {instances: []string{"ours", "theirs"}, blocked: "1 foreign instance: Foo shop/theirs; 1 instance of ours that must go first: Foo shop/ours"},
 		"instances that we may not list":            {answer: refuse(http.StatusForbidden, metav1.StatusReasonForbidden), failed: true},
 		"instances that cannot be listed":           {answer: refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError), failed: true},
-		"an instance that was orphaned":             {instances: []string{"left"}, kept: true, orphaned: true},
-		"one orphaned and one of others":            {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
+		"instances of no path":                      {answer: refuse(http.StatusNotFound, metav1.StatusReasonNotFound), failed: true},
+		"a type that is removed meanwhile": {read: "/foos.example.com", answer: func(sent wire.Sent) (int, any) {
+			return http.StatusNotFound, wire.Failure(http.StatusNotFound, metav1.StatusReasonNotFound, gone(sent.Path))
+		}},
+		"an instance that was orphaned":  {instances: []string{"left"}, kept: true, orphaned: true},
+		"one orphaned and one of others": {instances: []string{"left", "theirs"}, kept: true, blocked: "1 foreign instance: Foo shop/theirs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, recorder, d, live := recorded(t, cmp.Or(tc.definition, foosDefinition))
