@@ -130,8 +130,8 @@ func (o Operator) check(kinds []Kind) error {
 	return nil
 }
 
-// whatNamespacesHold is the rule to find out whether a namespace can be deleted. Without it one of the manifests stays, and
-// the component with it.
+// whatNamespacesHold is the rule to find out whether a namespace among the manifests can be deleted. Without it the namespace
+// stays, and the component waits in its deletion. A namespace that was created for objects is orphaned instead.
 var whatNamespacesHold = rule{"What is in a namespace, of any type: one that holds objects of others is not deleted.", "*", "*", "", "list"}
 
 // own returns the rules for the operator's own requests.
@@ -176,7 +176,7 @@ func (o Operator) dependents(kinds []Kind) (required, optional []rule) {
 		namespaces = rule{"The namespaces that objects are in: those that do not exist are created.", "", "namespaces", "", "get, list, watch, create, patch, delete"}
 	}
 	required = append(required, rule{"Why a workload is not ready.", "", "pods, events", "", "list"}, namespaces)
-	if !o.Namespaced && o.Deployer == "" && (o.CreatesNamespaces || slices.ContainsFunc(kinds, Kind.isNamespace)) {
+	if !o.Namespaced && o.Deployer == "" && slices.ContainsFunc(kinds, Kind.isNamespace) {
 		required = append(required, whatNamespacesHold)
 	}
 	for _, k := range kinds {
