@@ -46,10 +46,6 @@ if grep -n '^replace' go.mod; then
 	exit 1
 fi
 
-# The Secret that users of the shop make.
-mkdir samples/prerequisites
-echo '{apiVersion: v1, kind: Secret, metadata: {name: shop-database}, stringData: {password: swordfish}}' >samples/prerequisites/database.yaml
-
 step "make test"
 make test GO="$go"
 

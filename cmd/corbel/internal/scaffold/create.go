@@ -145,6 +145,7 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	ofAuthor := learned.keepSample || learned.unrendered != "" // the golden file is that of the sample of the author
 	if ofAuthor {
 		previous.keep(files, goldenFile)
+		previous.keep(files, prerequisitesFile)
 	}
 	if learned.keepSample || previous.hasChanged(o.sampleFile()) { // new defaults in its comments are worth no conflict
 		previous.keep(files, o.sampleFile())
@@ -159,13 +160,15 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 			return Report{}, err
 		}
 	}
+	notes := learned.notes
 	if !ofAuthor {
 		golden, err := o.golden(ctx, stage)
 		if err != nil && previous.hasChanged(o.sampleFile()) { // the chart needs more than the sample that the author has replaced
 			golden, err = previous.base[goldenFile], nil
 		}
 		if err == nil && golden != nil { // that of a generator in Go is a template
-			err = writeFile(filepath.Join(stage, filepath.FromSlash(goldenFile)), golden)
+			more, writeErr := writeGolden(stage, golden)
+			notes, err = append(notes, more...), writeErr
 		}
 		if err != nil {
 			return Report{}, fmt.Errorf("write %s: %w", goldenFile, err)
@@ -174,7 +177,6 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 	if err := tools.complete(ctx, stage); err != nil {
 		return Report{}, err
 	}
-	notes := learned.notes
 	if err := CheckDefinitions(stage); err != nil {
 		return Report{}, err
 	}
@@ -186,6 +188,15 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 		return Report{}, err
 	}
 	return Report{Files: record, Notes: notes}, nil
+}
+
+// writeGolden writes the golden file, and the objects that it needs.
+func writeGolden(stage string, golden []byte) (notes []string, err error) {
+	needed, notes, err := prerequisites(golden)
+	if err == nil && needed != nil {
+		err = writeFile(filepath.Join(stage, filepath.FromSlash(prerequisitesFile)), needed)
+	}
+	return notes, errors.Join(err, writeFile(filepath.Join(stage, filepath.FromSlash(goldenFile)), golden))
 }
 
 // maxCRD is the limit of etcd for a request, less what an API server adds.
