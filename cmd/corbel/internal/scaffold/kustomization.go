@@ -90,7 +90,7 @@ func boundsOf(folder string) (bounds, title string, err error) {
 	if inside, err := isInside(folder, current); inside || err != nil {
 		return current, "the current folder " + current + ", because there is no git repository", err
 	}
-	return folder, "its own folder, because it is neither in a git repository nor in the current folder", nil
+	return folder, "its own folder, because it is neither in a git repository nor in the current folder (a command in a folder above may follow its references)", nil
 }
 
 // realPath returns an absolute path without links.
