@@ -239,8 +239,10 @@ func (o Operator) namespaceOf(kind string) string {
 // rules writes a role.
 func (o Operator) rules(out *strings.Builder, kind, name string, rules []rule) {
 	fmt.Fprintf(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s%s\nrules:\n", kind, name, inNamespace(o.namespaceOf(kind)))
-	for _, r := range rules {
-		out.WriteString(r.String())
+	for i, r := range rules {
+		if !slices.Contains(rules[:i], r) { // two kinds may need the same one
+			out.WriteString(r.String())
+		}
 	}
 }
 

@@ -347,7 +347,7 @@ func TestMain(m *testing.M) { os.Exit(env.Main(m, env.Options{})) }
 
 func TestTheRightsOfAnOperator(t *testing.T) {
 	deployment, monitor := builtIn("Deployment"), Kind{Group: "monitoring.coreos.com", Kind: "ServiceMonitor", Resource: "servicemonitors", Namespaced: true, Optional: true, Origins: []string{"templates/a.yaml", "templates/b.yaml", "templates/c.yaml"}}
-	all := Merge(append(append(deployment, builtIn("ClusterRole")...), append(builtIn("RoleBinding"), monitor,
+	all := Merge(append(append(deployment, append(builtIn("ClusterRole"), builtIn("ClusterRoleBinding")...)...), append(builtIn("RoleBinding"), monitor,
 		Kind{Group: "example.com", Kind: "Gear", Resource: "gears", Defined: true})...), nil)
 	inNamespaces := Merge(append(deployment, append(builtIn("RoleBinding"), monitor)...), nil)
 	for file, test := range map[string]struct {
