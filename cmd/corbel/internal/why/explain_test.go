@@ -224,6 +224,9 @@ spec.replicas
 kubectl -n market get deployment web -o yaml --show-managed-fields`},
 		{"a hook in Go", shop("Error", "pre-reconcile hook 1: the tenant is not known"),
 			"HookFailed\nShop market/corner: pre-reconcile hook 1: the tenant is not known\n\nkubectl -n market describe shop.shop.example.com corner"},
+		{"a claim that a pod uses", shop("DeletionProcessing", "PersistentVolumeClaim market/data: is being deleted since 2026-11-25T11:58:00Z, held by finalizers kubernetes.io/pvc-protection"),
+			"ForeignFinalizer\nPersistentVolumeClaim market/data: cannot be removed while a pod uses it (finalizer kubernetes.io/pvc-protection)\nmetadata.finalizers\n" +
+				"kubectl -n market describe persistentvolumeclaim data"},
 		{"a finalizer on the component", shop("DeletionBlocked", "Shop market/corner: has the finalizer other.example.com/x, which is not ours"),
 			"ForeignFinalizer\nShop market/corner: cannot be removed while it has the finalizer other.example.com/x\nmetadata.finalizers\n" +
 				"kubectl -n market get shop.shop.example.com corner -o jsonpath='{.metadata.finalizers}'"},

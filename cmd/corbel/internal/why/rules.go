@@ -54,13 +54,20 @@ func init() { // not in the declaration, because the functions refer to the rule
 	}
 }
 
+// claimProtection keeps a claim as long as a pod uses it.
+const claimProtection = "kubernetes.io/pvc-protection"
+
 func (e *explainer) finalizer(s statement, m []string) {
 	finalizers := m[len(m)-1]
 	link := Link{Object: s.object, Field: "metadata.finalizers", Message: "cannot be removed while it has the finalizer " + finalizers}
 	if len(m) == 3 {
 		link.Since = parseTime(m[1])
 	}
-	e.found(ForeignFinalizer, s.object.kubectl("get", "-o", "jsonpath={.metadata.finalizers}"), link)
+	command := s.object.kubectl("get", "-o", "jsonpath={.metadata.finalizers}")
+	if finalizers == claimProtection { // it is the server's own: the description of the claim names the pods
+		link.Message, command = "cannot be removed while a pod uses it (finalizer "+finalizers+")", s.object.kubectl("describe")
+	}
+	e.found(ForeignFinalizer, command, link)
 }
 
 const isBeingDeleted = "is being deleted"
