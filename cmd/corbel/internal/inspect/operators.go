@@ -101,6 +101,9 @@ func (c *checker) definition(ctx context.Context, t Type) error {
 	if found, err := c.get(ctx, about, client.ObjectKey{Name: t.String()}, "CustomResourceDefinition", "apiextensions.k8s.io/v1", crd); err != nil || !found {
 		return err
 	}
+	if crd.DeletionTimestamp != nil {
+		c.problem(about, "it is being deleted since %s, and all components of the type with it", crd.DeletionTimestamp.UTC().Format(time.RFC3339))
+	}
 	var served []string
 	for _, version := range crd.Spec.Versions {
 		if version.Served {

@@ -76,6 +76,9 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 	unaccepted.SetLabels(map[string]string{"shop.example.com/shared": "true"})
 	unserved := definition(current...)
 	_ = unstructured.SetNestedStringSlice(unserved.Object, []string{"v0", "v1"}, "status", "storedVersions")
+	ending := definition(current...)
+	ending.SetDeletionTimestamp(&metav1.Time{Time: now.Add(-time.Minute)})
+	ending.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
 	for name, test := range map[string]struct {
 		objects []client.Object
 		want    string // part of a problem; empty if there must be none
@@ -83,6 +86,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		"all is well":            {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, ""},
 		"an outdated definition": {[]client.Object{definition(current[:9]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
 		"an unserved version":    {[]client.Object{unserved, reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "stored in version v0"},
+		"a definition that goes": {[]client.Object{ending, reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, "and all components of the type with it"},
 		"no definition":          {[]client.Object{reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "does not exist"},
 		"a dead operator":        {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Hour)}, "was not renewed for 1h0m0s"},
 		"no lease":               {[]client.Object{definition(current...), reconciledBy("corner", "system")}, "does not exist"},
