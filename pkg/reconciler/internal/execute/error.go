@@ -188,6 +188,9 @@ func adviseOnImmutable(err error, because plan.Reason, name string) {
 		return
 	}
 	remedy := fmt.Sprintf("the annotation %s/%s: recreate-on-immutable lets it be deleted and created anew", name, v1alpha1.AnnotationUpdatePolicy)
+	if e.Key.Group == "" && e.Key.Kind == "PersistentVolumeClaim" {
+		remedy += ", without its data"
+	}
 	if because == plan.ReasonAdopted {
 		// A write that is refused adopts nothing, and an object that is not ours is not deleted.
 		remedy = "it is not adopted, and no policy deletes what is not ours: delete it yourself, or give the dependent object another name"

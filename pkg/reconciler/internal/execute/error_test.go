@@ -93,6 +93,9 @@ func TestAnImmutableFieldIsNamed(t *testing.T) {
 			if text := failure.Error(); !strings.Contains(text, tc.field) || !strings.Contains(text, "annotation "+reconciler+"/update-policy: recreate") {
 				t.Errorf("%s, %s: got %q", name, verb, text)
 			}
+			if text := failure.Error(); strings.Contains(text, "anew, without its data") != (name == "class of a claim") {
+				t.Errorf("%s, %s: got %q", name, verb, text)
+			}
 			adoption := step(verb, changed, b.observe(d))
 			adoption.Reason = plan.ReasonAdopted
 			if text := b.failure(adoption).Error(); strings.Contains(text, "update-policy") ||
