@@ -29,6 +29,8 @@ type explainer struct {
 	open  []Question
 	// remote: the dependents live in another cluster than the component, so they are not read.
 	remote bool
+	// runs: a Lease or a Deployment shows that the operator runs.
+	runs bool
 }
 
 // Explain returns what the facts show. It is pure. A part that would need a further request is
@@ -158,8 +160,14 @@ func (e *explainer) explain() {
 	case len(down.links) > 0:
 		e.found(down.code, down.command, down.links...)
 	case ready == nil:
-		e.found(NotSelected, c.Component.kubectl("get", "-o", "yaml"), Link{Object: c.Component,
-			Message: "no operator has reconciled it yet, although one runs: perhaps it watches other namespaces or selects other labels"})
+		message := "no operator has reconciled it yet, although one runs: perhaps it watches other namespaces or selects other labels"
+		if !e.runs {
+			message = "no operator has reconciled it yet: perhaps none runs, or it watches other namespaces or selects other labels"
+		}
+		e.found(NotSelected, c.Component.kubectl("get", "-o", "yaml"), Link{Object: c.Component, Message: message})
+	case !observed && !deleting && ready.Status == metav1.ConditionTrue: // what the condition says is about an earlier generation
+		c.Since = nil
+		e.found(Unclassified, e.operatorLogs(), Link{Object: c.Component, Message: "the latest change is not reconciled yet; the generation before was ready"})
 	default:
 		e.byCondition(*ready)
 		e.noteRevision()
@@ -185,6 +193,11 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 		}
 		e.found(Unclassified, command, Link{Object: e.component(), Message: ready.Message, Field: "status.rollback"})
 		return
+	case vocabulary.ReasonSpecInvalid:
+		if m := patchError.FindStringSubmatch(ready.Message); m != nil { // what was rendered need not exist
+			e.found(Unclassified, e.component().kubectl("get", "-o", "jsonpath={.spec.patches}"), Link{Object: e.component(), Message: m[1], Field: "spec.patches"})
+			return
+		}
 	case vocabulary.ReasonApprovalRequired:
 		// The plan first: an approval without a look at it is none.
 		e.found(Unclassified, e.component().corbel("plan"), Link{Object: e.component(), Message: ready.Message,
@@ -327,6 +340,8 @@ func (e *explainer) byWords(s statement) bool {
 
 var (
 	hookError = regexp.MustCompile(`\b(?:pre|post)-(?:reconcile|delete) hook \d+: `)
+	// patchError is what a patch in the spec does not do.
+	patchError = regexp.MustCompile(`^generator: patches of the component: (.+)$`)
 	// missingObject is a reference of the spec that leads nowhere.
 	missingObject = regexp.MustCompile(`(spec\.[^:\s]+): (Secret|ConfigMap) (\S+?)/(\S+) (does not exist|has no key (\S+))`)
 )

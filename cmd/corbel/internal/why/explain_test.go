@@ -164,6 +164,20 @@ kubectl get mutatingwebhookconfiguration guard -o yaml`},
 		{"a variable that refers to a key that was added meanwhile", unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: "couldn't find key url in ConfigMap market/db"}}}]}`).
 			with(get("ConfigMap", "market", "db"), `{data: {url: x}}`),
 			"MissingReference\nConfigMap market/db: the key url exists now; the kubelet tries again by itself\n\nkubectl -n market describe pod web-1"},
+		{"a label that no node has", func() Facts {
+			pod := strings.Replace(podOf, "spec: {", "spec: {nodeSelector: {disk: fast}, ", 1)
+			return unreadyWeb("{}").with(list("Pod", "market", "app=web", ""), pod+`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector"}]}`)
+		}(), `Unschedulable
+Pod market/web-1: Unschedulable: 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector; it asks for disk=fast
+spec.nodeSelector
+kubectl get nodes --show-labels`},
+		{"more processor time than a node has", func() Facts {
+			pod := strings.Replace(podOf, "image: web,", "image: web, resources: {requests: {cpu: 900, memory: 1Gi}},", 1)
+			return unreadyWeb("{}").with(list("Pod", "market", "app=web", ""), pod+`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu."}]}`)
+		}(), `Unschedulable
+Pod market/web-1: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu; it asks for cpu 900 in container app
+spec.containers[*].resources.requests
+kubectl describe nodes`},
 		{"too much processor time", unreadyWeb(`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/2 nodes are available: 2 Insufficient cpu"}]}`),
 			"Unschedulable\nPod market/web-1: Unschedulable: 0/2 nodes are available: 2 Insufficient cpu\nspec.containers[*].resources.requests\nkubectl describe nodes"},
 		{"a volume of a ConfigMap that does not exist", starting(`{type: Warning, message: 'MountVolume.SetUp failed for volume "config" : configmap "config" not found'}`).
@@ -269,6 +283,20 @@ kubectl -n market get deployment web -o yaml --show-managed-fields`},
 			f.Object.Object["spec"] = map[string]any{"kubeConfig": map[string]any{}}
 			return f
 		}(), "Unclassified\nDeployment market/web: 0 of 1 replicas ready\n\nkubectl -n market describe deployment web"},
+		{"a patch that does not fit", shop("SpecInvalid", "generator: patches of the component: patch 1 of 1: Deployment corner-cache: operation 1 of 1: add /a/b: /a does not exist; add it first"),
+			"Unclassified\nShop market/corner: patch 1 of 1: Deployment corner-cache: operation 1 of 1: add /a/b: /a does not exist; add it first\nspec.patches\n" +
+				"kubectl -n market get shop.shop.example.com corner -o jsonpath='{.spec.patches}'"},
+		{"a change that is not reconciled yet", func() Facts {
+			f := shop("Ready", "14 of 14 dependent objects are ready")
+			f.Status.ObservedGeneration = 2
+			return f
+		}(), "Unclassified\nShop market/corner: the latest change is not reconciled yet; the generation before was ready\n\nkubectl -n market describe shop.shop.example.com corner"},
+		{"a component that no operator has seen, with one that has no Lease", func() Facts {
+			f := shop("", "")
+			f.Status = component.Status{}
+			return f.with(Question{Verb: verbList, Object: Object{Group: "shop.example.com", Version: "v1", Kind: "Shop"}}, `{status: {inventory: {operator: {key: x, namespace: shop-system}}}}`).
+				with(list("Deployment", "shop-system", "", ""))
+		}(), "NotSelected\nShop market/corner: no operator has reconciled it yet: perhaps none runs, or it watches other namespaces or selects other labels\n\nkubectl -n market get shop.shop.example.com corner -o yaml"},
 		{"a message of another version", shop("Error", "something failed"),
 			"Unclassified\nShop market/corner: something failed\n\nkubectl -n market get shop.shop.example.com corner -o yaml"},
 		{"a component that no operator has seen", func() Facts {
@@ -303,7 +331,7 @@ func TestStatementsAreFoundInMessages(t *testing.T) {
 	for message, want := range map[string][]string{
 		"not ready after 20s: Deployment shop/api: 0 of 1 replicas ready; pod api-x: CrashLoopBackOff (exit code 1); ClusterRole a:b: waits for Deployment shop/api, which it depends on; and 3 more": {
 			"Deployment shop/api | 0 of 1 replicas ready; pod api-x: CrashLoopBackOff (exit code 1)",
-			"ClusterRole a:b | waits for Deployment shop/api, which it depends on; and 3 more"},
+			"ClusterRole a:b | waits for Deployment shop/api, which it depends on"},
 		"create Service shop/a: is invalid; replace Deployment shop/b: spec.selector cannot be changed": {
 			"Service shop/a | is invalid", "Deployment shop/b | spec.selector cannot be changed"},
 		"generator: a.yaml:1: unclosed action": nil,
@@ -316,6 +344,13 @@ func TestStatementsAreFoundInMessages(t *testing.T) {
 			t.Errorf("%s:\n%s", message, diff)
 		}
 	}
+}
+
+func TestTheVariableThatRefersToWhatIsMissingIsNamed(t *testing.T) {
+	facts := unreadyWeb(`{containerStatuses: [{name: app, state: {waiting: {reason: CreateContainerConfigError, message: 'secret "db" not found'}}}]}`).without(get("Secret", "market", "db"))
+	links := Explain(facts, now).Links
+	check.Same(t, 3, len(links))
+	check.Same(t, "spec.containers[app].env[URL]", links[1].Field)
 }
 
 func TestTextOfAChain(t *testing.T) {

@@ -19,6 +19,9 @@ type statement struct {
 // subject is how messages begin what they say about an object, such as "Deployment shop/api: ".
 var subject = regexp.MustCompile(`(?:^|[ (])([A-Z][A-Za-z0-9]+) ((?:[a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9][^\s:;,/]*(?::[^\s:;,/]+)*): `)
 
+// moreStatements is how a message ends that does not name all objects.
+var moreStatements = regexp.MustCompile(`; and \d+ more$`)
+
 // statements splits a message by the objects that it is about. What comes before the first is dropped,
 // such as the verb of a request that was refused.
 func statements(message string, inventory v1alpha1.Inventory) []statement {
@@ -34,6 +37,9 @@ func statements(message string, inventory v1alpha1.Inventory) []statement {
 		// A verb before the next object belongs to that one.
 		if cut := strings.LastIndex(text, "; "); i+1 < len(starts) && cut >= 0 && !strings.Contains(text[cut+2:], " ") {
 			text = text[:cut]
+		}
+		if i+1 == len(starts) {
+			text = moreStatements.ReplaceAllString(text, "")
 		}
 		all = append(all, statement{object: named(kind, name, inventory), text: strings.TrimRight(text, "; ")})
 	}

@@ -54,6 +54,7 @@ func (e *explainer) operator(seen bool) (down dead, settled bool) {
 		default:
 			var held bool
 			if lock, held = e.lease(lock.Object, answer.Objects); held {
+				e.runs = true
 				return dead{}, true
 			}
 		}
@@ -80,6 +81,7 @@ func (e *explainer) operator(seen bool) (down dead, settled bool) {
 	link := Link{Object: o, Message: fmt.Sprintf("the operator: %d of %d replicas ready", ready, replicas), Since: sinceUnready(*deployment)}
 	switch {
 	case ready > 0 && !hasLease:
+		e.runs = true
 		return dead{}, true
 	case ready > 0:
 		link.Since = nil

@@ -128,7 +128,7 @@ spec: {storageClassName: fast, accessModes: [ReadWriteOnce], resources: {request
 		{
 			name:      "a pod that no node takes",
 			manifests: fixed(deployment("web", "", "") + "      nodeSelector: {disk: ssd}\n"),
-			code:      Unschedulable, object: "Pod s06/web-", field: "spec.nodeSelector, spec.affinity.nodeAffinity", command: "kubectl get nodes --show-labels",
+			code:      Unschedulable, object: "Pod s06/web-", field: "spec.nodeSelector", command: "kubectl get nodes --show-labels",
 			message: "didn't match Pod's node affinity/selector", pod: true,
 		},
 		{

@@ -5,6 +5,7 @@ package why
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,6 +173,13 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 		e.found(OutOfMemory, o.kubectl("get", "-o", "jsonpath={"+path+".resources}"), workload, link)
 	case pods.MissingReference:
 		missed := reference{known(f.Reference.Kind, namespace, f.Reference.Name), f.Reference.Key, field + ".env"}
+		for _, container := range slices.Concat(all[index].Spec.InitContainers, all[index].Spec.Containers) {
+			for _, r := range environmentOf(all[index], container) {
+				if container.Name == f.Container && r.object == missed.object && (missed.key == "" || r.key == missed.key) {
+					missed.field = r.field
+				}
+			}
+		}
 		if !e.dangling([]reference{missed}, f.Text, workload, link) {
 			state := "exists now"
 			if missed.key != "" {
@@ -182,8 +190,16 @@ func (e *explainer) pod(workload Link, f pods.Finding, all []corev1.Pod) {
 	case pods.Crash:
 		e.crash(workload, link, f, all[index])
 	case pods.Unschedulable:
-		link.Field = schedulingField(scheduled(all[index]))
-		e.found(Unschedulable, schedulingCommand(link.Field), workload, link)
+		message := scheduled(all[index])
+		link.Field = schedulingField(message)
+		command := schedulingCommand(link.Field)
+		if asked := askedFor(all[index], message); asked != "" {
+			link.Message = strings.TrimRight(link.Message, ".") + "; it asks for " + asked
+		}
+		if link.Field == selectorField && all[index].Spec.Affinity == nil {
+			link.Field = "spec.nodeSelector"
+		}
+		e.found(Unschedulable, command, workload, link)
 	case pods.VolumeUnbound:
 		e.unbound(workload, link, all[index])
 	case pods.NotReady:
@@ -237,11 +253,35 @@ func scheduled(pod corev1.Pod) string {
 	return ""
 }
 
+// selectorField are the fields of the pod that select nodes.
+const selectorField = "spec.nodeSelector, spec.affinity.nodeAffinity"
+
+// insufficient is a resource that nodes lack, as the scheduler says.
+var insufficient = regexp.MustCompile(`Insufficient ([^\s,.]+(?:\.[^\s,.]+)*)`)
+
+// askedFor is what the pod asks of a node, as far as the message of the scheduler is about it.
+func askedFor(pod corev1.Pod, message string) string {
+	var asked []string
+	if strings.Contains(message, "affinity/selector") {
+		for _, label := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+			asked = append(asked, label+"="+pod.Spec.NodeSelector[label])
+		}
+	}
+	for _, m := range insufficient.FindAllStringSubmatch(message, -1) {
+		for _, container := range pod.Spec.Containers {
+			if quantity, ok := container.Resources.Requests[corev1.ResourceName(m[1])]; ok {
+				asked = append(asked, fmt.Sprintf("%s %s in container %s", m[1], quantity.String(), container.Name))
+			}
+		}
+	}
+	return strings.Join(slices.Compact(asked), ", ")
+}
+
 // schedulingField is the field of the pod that no node satisfies, as the scheduler says.
 func schedulingField(message string) string {
 	for _, hint := range [][2]string{
 		{"untolerated taint", "spec.tolerations"},
-		{"affinity/selector", "spec.nodeSelector, spec.affinity.nodeAffinity"},
+		{"affinity/selector", selectorField},
 		{"anti-affinity", "spec.affinity.podAntiAffinity"},
 		{"affinity", "spec.affinity.podAffinity"},
 		{"topology spread", "spec.topologySpreadConstraints"},
