@@ -304,6 +304,15 @@ func TestAKubeconfigThatDoesNotExistIsNamed(t *testing.T) {
 	}
 }
 
+func TestAFileWithANamespaceThatIsNoTextIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	check.NoError(t, os.WriteFile(file, []byte("apiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: {name: corner, namespace: y}\n"), 0o600))
+	got := offline(t, &fleet{size: 1}, served(shopResource), nil, "plan", "-f", file)
+	if got.code != CodeTrouble || !strings.Contains(got.err, "metadata.namespace is no text; put it into quotes") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // leaving is a server with one component. It answers a list, is away for the next ones, and has the component Ready then.
 type leaving struct {
 	*fleet

@@ -270,6 +270,11 @@ func (p *planFlags) read() (*unstructured.Unstructured, error) {
 	if err := yaml.UnmarshalStrict(text, &edited.Object); err != nil {
 		return nil, fmt.Errorf("%s is no component in YAML or JSON: %w", p.file, err)
 	}
+	for _, field := range []string{"name", "namespace"} { // else a namespace such as y, which YAML takes for a boolean, would be none
+		if _, _, err := unstructured.NestedString(edited.Object, "metadata", field); err != nil {
+			return nil, fmt.Errorf("%s: metadata.%s is no text; put it into quotes", p.file, field)
+		}
+	}
 	if edited.GetKind() == "" || edited.GetAPIVersion() == "" || edited.GetName() == "" {
 		return nil, fmt.Errorf("%s is no component: apiVersion, kind and metadata.name are needed", p.file)
 	}
