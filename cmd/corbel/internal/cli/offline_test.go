@@ -313,6 +313,16 @@ func TestAFileWithANamespaceThatIsNoTextIsRefused(t *testing.T) {
 	}
 }
 
+func TestAKubeconfigWithoutAClusterIsNamed(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty")
+	check.NoError(t, os.WriteFile(empty, nil, 0o600))
+	t.Setenv("KUBECONFIG", empty)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if got := runAs(t.Context(), nil, "get"); got.code != CodeTrouble || !strings.Contains(got.err, "no kubeconfig names a cluster") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // leaving is a server with one component. It answers a list, is away for the next ones, and has the component Ready then.
 type leaving struct {
 	*fleet

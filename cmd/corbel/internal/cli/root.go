@@ -155,8 +155,15 @@ func (f *frame) config() (*rest.Config, error) {
 	if *f.flags.KubeConfig == "" && *f.flags.APIServer == "" && len(files) > 0 && !slices.ContainsFunc(files, func(file string) bool { return !missing(file) }) {
 		return nil, fmt.Errorf("KUBECONFIG names %s, which does not exist: correct it, or name a file with --kubeconfig", strings.Join(files, " and "))
 	}
-	return f.flags.ToRESTConfig()
+	config, err := f.flags.ToRESTConfig()
+	if raw, rawErr := f.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && rawErr == nil && len(raw.Clusters) == 0 && *f.flags.APIServer == "" && config.Host == nowhere {
+		return nil, errors.New("no kubeconfig names a cluster: name a file with --kubeconfig or KUBECONFIG, or a server with --server")
+	}
+	return config, err
 }
+
+// nowhere is the server that kubectl's library chooses without a kubeconfig.
+const nowhere = "http://localhost:8080"
 
 // reader returns what reads components.
 func (f *frame) reader() (*inspect.Reader, error) {
