@@ -72,7 +72,10 @@ func (f *frame) events(ctx context.Context, s *scope, o *output) error {
 	f.warn(refused)
 	list := eventList{typeMeta: outputOf("EventList"), Items: []eventSummary{}}
 	table := f.table("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
-	table.optional = []string{"TYPE", "LAST SEEN"}
+	table.optional, table.cut = []string{"TYPE", "LAST SEEN"}, map[string]int{"REASON": 14, "OBJECT": 26}
+	if width := table.width; width > 0 && width < 60 { // the object is in the message of most events
+		table.optional = append(table.optional, "OBJECT")
+	}
 	var rows [][]cell
 	for _, e := range events {
 		list.Items = append(list.Items, eventSummary{metav1.NewTime(e.Last), e.Count, e.Type, e.Reason, e.Object, e.Message})

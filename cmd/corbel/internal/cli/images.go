@@ -83,7 +83,7 @@ func (f *frame) images(ctx context.Context, s *scope, o *output) error {
 		list.Items = append(list.Items, imageSummary{u.Image.Image, []imageUser{user}})
 	}
 	table := f.table("IMAGE", "COMPONENT", "CONTAINER", "OBJECT")
-	table.optional = []string{"CONTAINER", "OBJECT"}
+	table.optional, table.distinct = []string{"CONTAINER", "OBJECT"}, true
 	if s.isOne() {
 		table.optional, table.left[1] = table.optional[:1], true
 	}

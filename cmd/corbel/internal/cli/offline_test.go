@@ -383,3 +383,10 @@ func TestAWaitGoesOnUnlessTheServerRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestLinesThatANarrowTerminalMakesEqualArePrintedOnce(t *testing.T) {
+	var out bytes.Buffer
+	table := &table{out: &out, width: 20, header: []string{"IMAGE", "OBJECT"}, widths: make([]int, 2), left: make([]bool, 2), optional: []string{"OBJECT"}, distinct: true}
+	check.NoError(t, table.print([][]cell{{plain("example.com/a"), plain("Deployment a")}, {plain("example.com/a"), plain("Deployment b")}, {plain("example.com/b"), plain("Deployment a")}}))
+	check.Same(t, "IMAGE\nexample.com/a\nexample.com/b\n", out.String())
+}

@@ -40,6 +40,12 @@ type table struct {
 	printed bool
 	// optional are the titles of the columns that a narrow terminal does not show, the least important first.
 	optional []string
+	// cut are the titles of the columns that are cut to a width if the last one does not fit beside them, even without the optional ones.
+	cut map[string]int
+	// distinct: a line like the one before is not printed.
+	distinct bool
+	limits   []int // widths that columns are cut to; 0: they are not cut
+	last     string
 }
 
 // cell is a text and its colour; 0 is none.
@@ -72,6 +78,9 @@ func (t *table) print(rows [][]cell) error {
 	for _, row := range rows {
 		for i := range row {
 			row[i].text = inOneLine(row[i].text)
+			if t.limits != nil && t.limits[i] > 0 && !row[i].whole {
+				row[i].text = cut(row[i].text, t.limits[i])
+			}
 			if !row[i].whole {
 				t.widths[i] = max(t.widths[i], utf8.RuneCountInString(row[i].text))
 			}
@@ -79,10 +88,16 @@ func (t *table) print(rows [][]cell) error {
 	}
 	if first {
 		t.leaveOut()
+		t.limit(rows)
 	}
-	var out bytes.Buffer
+	var out, line bytes.Buffer
 	for _, row := range rows {
-		t.row(&out, row)
+		line.Reset()
+		t.row(&line, row)
+		if text := line.String(); !t.distinct || text != t.last {
+			out.WriteString(text)
+			t.last = text
+		}
 	}
 	_, err := t.out.Write(out.Bytes())
 	return err
@@ -91,17 +106,42 @@ func (t *table) print(rows [][]cell) error {
 // leaveOut leaves out optional columns, until enough of the last one fits.
 func (t *table) leaveOut() {
 	for _, title := range t.optional {
-		needed, last := 0, 0
-		for i, width := range t.widths {
-			if !t.left[i] {
-				needed, last = needed+width+gap, width
-			}
-		}
-		if t.width == 0 || needed-gap-last+min(last, enough) <= t.width {
+		if t.fits() {
 			return
 		}
 		if i := slices.Index(t.header, title); i >= 0 {
 			t.left[i] = true
+		}
+	}
+}
+
+// fits reports whether enough of the last column fits.
+func (t *table) fits() bool {
+	needed, last := 0, 0
+	for i, width := range t.widths {
+		if !t.left[i] {
+			needed, last = needed+width+gap, width
+		}
+	}
+	return t.width == 0 || needed-gap-last+min(last, enough) <= t.width
+}
+
+// limit cuts the cells of columns, if enough of the last one does not fit otherwise.
+func (t *table) limit(rows [][]cell) {
+	if t.fits() || t.cut == nil {
+		return
+	}
+	t.limits = make([]int, len(t.header))
+	for i, title := range t.header {
+		width, limited := t.cut[title]
+		if !limited || t.widths[i] <= width {
+			continue
+		}
+		t.limits[i], t.widths[i] = width, width
+		for _, row := range rows {
+			if !row[i].whole {
+				row[i].text = cut(row[i].text, width)
+			}
 		}
 	}
 }
