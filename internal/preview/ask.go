@@ -194,6 +194,9 @@ func (a *asking) await(ctx context.Context) (answer Answer, err error) {
 		}
 		if !looked && time.Since(a.started) > leaseAfter {
 			looked = true
+			if a.isEnding(ctx) {
+				return false, fmt.Errorf("the namespace %s is being deleted, so no operator can answer in it", a.owner.Namespace)
+			}
 			if stopped := a.stopped(ctx); stopped != "" {
 				return false, fmt.Errorf("no operator named %s is running: %s; start it, or use the command plan of its own program", a.owner.Reconciler, stopped)
 			}
@@ -207,6 +210,12 @@ func (a *asking) await(ctx context.Context) (answer Answer, err error) {
 		a.withdraw(ctx)
 	}
 	return answer, err
+}
+
+// isEnding reports whether nothing can be created any more in the namespace of the answer.
+func (a *asking) isEnding(ctx context.Context) bool {
+	namespace := &corev1.Namespace{}
+	return a.client.Get(ctx, client.ObjectKey{Name: a.owner.Namespace}, namespace) == nil && namespace.DeletionTimestamp != nil
 }
 
 // stopped returns a sentence if no operator holds its lease; it is empty if one does, or if that is

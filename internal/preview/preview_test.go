@@ -129,9 +129,17 @@ func TestAUserLearnsWhyThereIsNoAnswer(t *testing.T) {
 			change: func(q *Question) { unstructured.RemoveNestedField(q.Component.Object, "status", "reconciler") },
 			want:   "is of a version that answers no questions",
 		},
-		"no right to ask":           {funcs: forbid("patch", "shops"), want: "it takes the right to patch the component"},
-		"no right to read":          {funcs: forbid("get", "secrets"), want: "it takes the right to get secrets in the namespace"},
-		"no right to send an edit":  {funcs: forbid("create", "secrets"), change: func(q *Question) { q.Edited = shop() }, want: "it takes the right to create secrets in the namespace market"},
+		"no right to ask":          {funcs: forbid("patch", "shops"), want: "it takes the right to patch the component"},
+		"no right to read":         {funcs: forbid("get", "secrets"), want: "it takes the right to get secrets in the namespace"},
+		"no right to send an edit": {funcs: forbid("create", "secrets"), change: func(q *Question) { q.Edited = shop() }, want: "it takes the right to create secrets in the namespace market"},
+		"the namespace is being deleted": {
+			funcs: forbid("", ""), want: "the namespace market is being deleted, so no operator can answer in it", within: 10 * time.Second,
+			prepare: func(c client.Client) {
+				ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "market", Finalizers: []string{"example.org/keep"}}}
+				_ = c.Create(context.Background(), ending)
+				_ = c.Delete(context.Background(), ending)
+			},
+		},
 		"no operator runs":          {funcs: forbid("", ""), want: "no operator named shop.example.com is running: there is no Lease shops/shop.example.com", within: 10 * time.Second},
 		"the operator has ended":    {funcs: forbid("", ""), prepare: lease(time.Hour), want: "no operator named shop.example.com is running: Lease shops/shop.example.com was not renewed since", within: 10 * time.Second},
 		"the operator does nothing": {funcs: forbid("", ""), prepare: lease(0), want: "no answer within 1m0s from an operator named shop.example.com about Shop market/corner", within: 62 * time.Second},
