@@ -7,12 +7,15 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -71,7 +74,10 @@ func formsOf(value string) []string {
 	trimmed := strings.TrimSpace(value)
 	inJSON, _ := json.Marshal(trimmed) // a text has a JSON
 	inLog := strconv.Quote(trimmed)
-	forms := []string{value, trimmed, string(inJSON[1 : len(inJSON)-1]), inLog[1 : len(inLog)-1], url.QueryEscape(trimmed), url.PathEscape(trimmed),
+	asJSON, asLog := string(inJSON[1:len(inJSON)-1]), inLog[1:len(inLog)-1]
+	inURL := strings.ReplaceAll(url.QueryEscape(trimmed), "+", "%20")
+	forms := []string{value, trimmed, asJSON, asLog, asciiOf(asJSON), asciiOf(asLog),
+		url.QueryEscape(trimmed), url.PathEscape(trimmed), inURL, strings.ReplaceAll(inURL, "%2F", "/"), inScripts.Replace(inURL),
 		sentence.OneLine(trimmed), sentence.Printable(trimmed), sentence.Printable(sentence.OneLine(trimmed))} // as in conditions and plans
 	for _, plain := range []string{value, trimmed} {
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(plain)), base64.RawURLEncoding.EncodeToString([]byte(plain)))
@@ -89,6 +95,24 @@ func formsOf(value string) []string {
 		forms = append(forms, strings.Trim(match[2], `\"'`))
 	}
 	return forms
+}
+
+// inScripts undoes what encodeURIComponent of JavaScript does not escape.
+var inScripts = strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*")
+
+// asciiOf escapes what is not ASCII, as the libraries for JSON of some languages do.
+func asciiOf(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r < utf8.RuneSelf {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
 }
 
 // text replaces values of Secrets, texts that look like credentials, and values with a confidential name before them.
