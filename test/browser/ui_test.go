@@ -613,16 +613,17 @@ func TestTheLogOfAFailingPodIsThreeTapsAway(t *testing.T) {
 	b := open(t)
 	b.createFleet(t)
 	b.patch(t, shops.New("corner"), "", client.RawPatch(types.MergePatchType, []byte(`{"spec":{"image":"registry.example.com/shop:broken"}}`)))
-	for i := range 2 {
-		name := fmt.Sprintf("alike-%d", i)
-		check.NoError(t, b.createBranch(t.Context(), "team-0", name, branchStatus(v1alpha1.StateError, "Deployment team-0/"+name+"-web: the quota is used up")))
+	create := func(namespace, name, message string) {
+		check.NoError(t, b.createBranch(t.Context(), namespace, name, branchStatus(v1alpha1.StateError, message)))
 		t.Cleanup(func() {
-			check.NoError(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", name)))
+			check.NoError(t, b.client.Delete(context.WithoutCancel(t.Context()), branchOf(namespace, name)))
 		})
 	}
+	create("team-0", "alike-0", "Deployment team-0/alike-0-web: 0 of 1 replicas ready; pod alike-0-web-754fcb8c55-5k7p7: out of memory")
+	create("team-1", "alike-1", "Deployment team-1/alike-1-web: 0 of 1 replicas ready; pod alike-1-web-6f6bf7fcb8-x4jlj: out of memory")
 	p := b.visit(t, b.serve(t, ui.Options{}), "")
 	p.run(p.size(390, 844))
-	p.shows(".overview details", "Deployment team-0/…-web: the quota is used up") // a card for both
+	p.shows(".overview details", "Deployment …-web: 0 of 1 replicas ready; pod …-web-…: out of memory") // a card for both
 	p.shows(".overview details summary", "2 components")
 	p.shows(".overview", "ImagePullBackOff")
 	if p.is(`document.body.matches('.keyed') || document.querySelector('.fleet').checkVisibility()`) {

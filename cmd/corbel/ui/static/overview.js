@@ -10,8 +10,10 @@ import { components, sortBy, worstFirst } from './fleet.js';
 const most = 30; // that are listed
 const unfolded = new Set(); // groups
 
-// common is a message without the name of its component, so that those of one cause are equal.
-const common = ({ name, message = '' }) => message.replace(new RegExp(`(?<![a-z0-9])${name.replaceAll('.', '\\.')}(?![a-z0-9])`, 'g'), '…');
+// common is a message without the name of its component, the namespace before that and what is generated of the names of pods, so that those of
+// one cause are equal.
+const common = ({ namespace, name, message = '' }) => message.replace(new RegExp(`(?<![a-z0-9])(${namespace}/)?${name.replaceAll('.', '\\.')}(?![a-z0-9])`, 'g'), '…')
+  .replace(/(?<=\bpods? "?…[a-z0-9-]*)(-[bcdf-hj-np-tv-xz24-9]{6,10})?-[bcdf-hj-np-tv-xz24-9]{5}(?![a-z0-9-])/g, '-…');
 const link = (c, kind, mark, message) => el('a', { href: hashOf(c, 'cause'), class: kind, 'data-key': title(c) }, mark, el('b', {}, title(c)),
   el('span', { class: 'dim' }, ` ${c.state}${c.progress ? ', ' + c.progress : ''}, age `, ago(c.created, '')), message);
 const more = (count) => count > 0 && el('li', {}, el('a', { href: '#?state=Not+ready', class: 'more' }, `and ${count} more`));
