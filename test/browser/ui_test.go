@@ -629,6 +629,16 @@ func TestTheLogOfAFailingPodIsThreeTapsAway(t *testing.T) {
 	if p.is(`document.body.matches('.keyed') || document.querySelector('.fleet').checkVisibility()`) {
 		t.Error("the overview is not the first")
 	}
+	// A card that stays as it is stays in its place: else a click on it is lost.
+	p.script(`window.before = document.querySelector('.overview details')`)
+	create("team-0", "new", "it is new")
+	p.shows(".overview .cards", "it is new")
+	if !p.is(`window.before.isConnected`) {
+		t.Error("all of the overview was drawn again")
+	}
+	empty := b.visit(t, b.serve(t, ui.Options{Namespace: "default"}), "")
+	empty.shows(".overview", "No components found in namespace default.")
+	p.run(cdppage.BringToFront())
 	p.click(".card", "Shop market/corner")
 	p.click(".chain .last a", "Pod market/corner-")
 	p.shows("#panel-object-log", "The log is empty") // the simulated kubelet does not say that the container waits

@@ -45,7 +45,7 @@ function show() {
   const known = open && components.get(open.id), { tab, object, container } = parseHash();
   const name = open && title({ kind: '', ...open.component, ...known }).trim();
   document.title = [object?.split('/').at(-1), name, 'Corbel'].filter(Boolean).join(' – ');
-  if (!open) return drawOverview(detail, { problems, loading });
+  if (!open) return drawOverview(detail, { problems, loading, namespace: info.namespace });
   if (known && !open.view) {
     open.view = openComponent(known, { write: info.write, go: (to) => { location.hash = hashOf(known, to); }, back });
     detail.replaceChildren(open.view.root);

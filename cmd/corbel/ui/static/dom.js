@@ -68,11 +68,21 @@ function tick(element) {
 setInterval(() => document.querySelectorAll('time').forEach(tick), 1000);
 
 // replace puts other children into an element, and keeps the focus on what has the same data-key.
-export function replace(root, ...children) {
+export const replace = (root, ...children) => drawn(root, () => root.replaceChildren(...children.flat(Infinity).filter(Boolean)));
+
+function drawn(root, draw) {
   const key = root.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
-  root.replaceChildren(...children.flat(Infinity).filter(Boolean));
-  if (key) root.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
+  draw();
+  if (key && !root.contains(document.activeElement)) root.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
+
+// update does so, too, but what is as before stays in its place: the click on an element that goes while the button is down is lost.
+export const update = (root, ...children) => drawn(root, () => {
+  const old = new Set(root.children);
+  const next = children.flat(Infinity).filter(Boolean).map((child) => [...old].find((one) => one.isEqualNode(child) && old.delete(one)) ?? child);
+  for (const one of old) one.remove();
+  next.forEach((child, i) => { if (root.children[i] !== child) root.insertBefore(child, root.children[i]); });
+});
 
 // announce lets a screen reader say a sentence.
 export const announce = (text) => { document.getElementById('announcer').textContent = text; };

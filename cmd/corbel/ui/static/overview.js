@@ -4,11 +4,12 @@
 // What is shown while no component is open: how the fleet is.
 
 import { hashOf } from './address.js';
-import { ago, el, icon, replace, title, toneOf } from './dom.js';
+import { ago, el, icon, title, toneOf, update } from './dom.js';
 import { components, sortBy, worstFirst } from './fleet.js';
 
 const most = 30; // that are listed
 const unfolded = new Set(); // groups
+const cards = el('ul', { class: 'cards' }), overview = el('section', { class: 'overview' });
 
 // common is a message without the name of its component, the namespace before that and what is generated of the names of pods, so that those of
 // one cause are equal.
@@ -29,7 +30,7 @@ function card(of) {
     el('ul', {}, of.slice(0, most).map((one) => el('li', {}, link(one))), more(of.length - most))));
 }
 
-export function drawOverview(root, { problems, loading }) {
+export function drawOverview(root, { problems, loading, namespace }) {
   const all = [...components.values()], wrong = sortBy(worstFirst, all.filter((c) => !c.ready));
   const groups = Object.values(Object.groupBy(wrong, reasonOf));
   const counts = Object.entries(Object.groupBy(all, (c) => c.state)).map(([state, of]) => [state, of.length]).sort((a, b) => b[1] - a[1]);
@@ -38,14 +39,14 @@ export function drawOverview(root, { problems, loading }) {
     part.style.flexGrow = count;
     return part;
   }));
-  replace(root, el('section', { class: 'overview' },
-    el('h2', { tabindex: '-1', id: 'heading' }, 'Overview'),
+  if (overview.parentNode !== root) root.replaceChildren(overview);
+  update(overview, el('h2', { tabindex: '-1', id: 'heading' }, 'Overview'),
     problems.map((problem) => el('p', { class: 'note', 'data-tone': 'busy' }, problem)),
     loading && el('p', { class: 'empty' }, 'Loading…'),
-    !loading && !all.length && el('p', { class: 'empty' }, 'No components found. A type of components has the category corbel.'),
+    !loading && !all.length && el('p', { class: 'empty' }, `No components found${namespace ? ` in namespace ${namespace}` : ''}. A type of components has the category corbel.`),
     all.length > 0 && [bar,
       el('ul', { class: 'counts' }, counts.map(([state, count]) => el('li', {}, el('a', { href: '#?' + new URLSearchParams({ state }), 'data-key': `state ${state}` },
         icon(toneOf(state)), el('b', {}, String(count)), ` ${state}`))), el('li', {}, el('a', { href: '#?', 'data-key': 'all' }, `All ${all.length} components`))),
-      el('h3', {}, wrong.length ? `Not ready (${wrong.length})` : 'All components are ready')],
-    el('ul', { class: 'cards' }, groups.slice(0, most).map(card), more(groups.slice(most).flat().length))));
+      el('h3', {}, wrong.length ? `Not ready (${wrong.length})` : 'All components are ready')], cards);
+  update(cards, groups.slice(0, most).map(card), more(groups.slice(most).flat().length));
 }
