@@ -148,6 +148,10 @@ func TestARollbackIsConfirmedByTyping(t *testing.T) {
 	p := b.visit(t, b.serve(t, ui.Options{Write: true}), corner("history"))
 	p.click("tr:has(button) button", "Compare")
 	p.shows("#panel-history .change", "spec.replicas")
+	if !p.is(`new Set([...document.querySelectorAll('#panel-history tr:has(button) .state')].map((e) => getComputedStyle(e).color)).size === 1 &&
+		getComputedStyle(document.querySelector('#panel-history tr:has(.pill) .state')).color !== getComputedStyle(document.querySelector('tr:has(button) .state')).color`) {
+		t.Error("a revision of the past looks as the current one does")
+	}
 	revision := p.text(`document.querySelector('tr:has(button) td').textContent`)
 	p.click("tr:has(button) button", "Roll back")
 	p.until(`document.querySelector('#confirm').open && document.activeElement.id === 'confirm-phrase' && document.querySelector('#confirm-go').disabled`)
@@ -499,17 +503,22 @@ const faint = `(() => {
 
 // wide returns elements that stick out of the page to the right.
 const wide = `(() => {
-	if (document.documentElement.scrollWidth > innerWidth) return 'the page is ' + document.documentElement.scrollWidth + ' wide';
-	return [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && !e.closest('.unseen, pre, textarea, .scroll, [role=tablist], thead') &&
+	for (const e of [document.documentElement, ...document.querySelectorAll('.overview, .panel')]) if (e.scrollWidth > e.clientWidth + 1) return e.className + ' is ' + e.scrollWidth + ' wide';
+	return [...document.querySelectorAll('body *')].filter((e) => e.checkVisibility() && !e.closest('.unseen, pre, textarea, [role=tablist], thead') &&
 		e.getBoundingClientRect().width && e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className).join('\n');
 })()`
+
+// tiny returns what a finger does not hit on a small screen, and what lets a telephone zoom in.
+const tiny = `innerWidth > 700 ? '' : [...document.querySelectorAll('a, button, select, summary, textarea, input:not([type=checkbox])')].filter((e) => e.checkVisibility() &&
+	(e.getBoundingClientRect().height < 23.5 || e.matches('input, select, textarea') && parseFloat(getComputedStyle(e).fontSize) < 16)).map((e) => e.tagName + '.' + e.className + ' ' + e.textContent).join('\n')`
 
 func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 	b := open(t)
 	b.createFleet(t)
-	check.NoError(t, b.createBranch(t.Context(), "team-0", "ill", branchStatus(v1alpha1.StateError, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")))
+	ill := "ill-" + strings.Repeat("very-", 9) + "long-name"
+	check.NoError(t, b.createBranch(t.Context(), "team-0", ill, branchStatus(v1alpha1.StateProcessing, "Deployment team-0/"+strings.Repeat("long", 60)+": 0 of 3 replicas ready")))
 	t.Cleanup(func() {
-		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", "ill")); err != nil {
+		if err := b.client.Delete(context.WithoutCancel(t.Context()), branchOf("team-0", ill)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -527,7 +536,7 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 		{"difference", about("difference"), `document.querySelector('#panel-object-difference .buttons')`},
 		{"log", pod, `document.querySelector('#panel-object-log .chip')`},
 		{"tree", corner("tree"), `document.querySelectorAll('.dependent').length > 10`},
-		{"cause", hashOf(branchType, "team-0", "ill", "cause"), `document.querySelector('#panel-cause .headline')`},
+		{"cause", hashOf(branchType, "team-0", ill, "cause"), `document.querySelector('#panel-cause .headline')`},
 		{"plan", corner("plan"), `document.querySelector('#spec').value`},
 		{"events", corner("events"), `document.querySelector('#panel-events table')`},
 		{"history", corner("history"), `document.querySelector('#panel-history table')`},
@@ -549,6 +558,7 @@ func TestThePageIsAccessibleInEachLayout(t *testing.T) {
 			for _, width := range []int64{1440, 800, 390, 360} {
 				p.run(p.size(width, 844))
 				check(fmt.Sprintf("%d wide", width), p.text(wide))
+				check(fmt.Sprintf("%d wide, too small", width), p.text(tiny))
 			}
 			if isList := view.name == "list"; !p.is(fmt.Sprintf(`document.querySelector('.fleet').checkVisibility() === %t && document.querySelector('main').checkVisibility() === %t`, isList, !isList)) {
 				t.Errorf("%s: a small screen does not show one column", view.name)

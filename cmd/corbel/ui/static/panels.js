@@ -40,7 +40,7 @@ export function causePanel(root, component, { has }) {
     return has(key) ? el('a', { href: hashOf(component, object.kind === 'Pod' ? 'log' : 'live', key), 'data-key': key }, nameOf(object)) : nameOf(object);
   };
   return reading(root, () => get('why', component), (chain) => [
-    el('p', { class: 'headline' }, icon(chain.ready ? 'good' : 'busy'), (chain.text ?? '').split('\n')[0]),
+    el('p', { class: 'headline' }, icon(chain.ready ? 'good' : toneOf(chain.state)), (chain.text ?? '').split('\n')[0]),
     chain.links?.length > 0 && el('ol', { class: 'chain' }, chain.links.map((link, i) => el('li', { class: i === chain.links.length - 1 ? 'last' : null },
       el('p', { class: 'object' }, linked(link.object), i === chain.links.length - 1 && el('span', { class: 'pill', 'data-tone': 'bad' }, 'cause')),
       el('bdi', { class: 'message' }, link.message), link.since && el('span', { class: 'dim' }, ' since ', ago(link.since, '')),
