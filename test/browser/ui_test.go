@@ -452,6 +452,20 @@ func TestServersThatGoAwayAndComeBack(t *testing.T) {
 	b.untilReady(t)
 }
 
+// A connection may be cut without an error: then it is too long silent.
+func TestAServerThatIsSilentIsNotLive(t *testing.T) {
+	b := open(t)
+	p := b.tab(t, b.serve(t, ui.Options{}))
+	p.run(chromedp.ActionFunc(func(ctx context.Context) error { // too long is one second
+		_, err := cdppage.AddScriptToEvaluateOnNewDocument(`{ const later = setTimeout; window.setTimeout = (run, time, ...more) => later(run, time === 40000 ? 1000 : time, ...more); }`).Do(ctx)
+		return err
+	}))
+	p.run(chromedp.Navigate(p.base + "?token=" + encodedToken))
+	p.shows("#banner", "The server of this page does not answer")
+	p.until(`document.querySelector('#live').textContent === 'Not live' && document.querySelector('#age').textContent.startsWith('data of ')`)
+	p.until(`document.querySelector('#live').textContent === 'Live' && document.querySelector('#banner').textContent === ''`)
+}
+
 // interactive are the roles of what a user operates.
 var interactive = []string{"button", "link", "textbox", "searchbox", "combobox", "checkbox", "tab", "listbox", "option", "tabpanel", "dialog", "navigation", "main", "progressbar", "table"}
 

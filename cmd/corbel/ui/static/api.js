@@ -39,8 +39,14 @@ export const post = (path, component, body, more) => ask(`api/${path}${query(com
 });
 
 const streams = new Set();
-let current, retry;
+let current, retry, silence;
 let known = ''; // whether the list of components is known, and is kept by streams
+
+// heard expects the server to say something again soon, as it does every 15 seconds: a connection that is cut silently has no error.
+function heard() {
+  clearTimeout(silence);
+  silence = setTimeout(() => current.onerror(), 40000);
+}
 
 // follow opens the stream of events: those of the fleet, and those of one component if there is one. The stream before
 // goes on until this one is open, so that no change is missed.
@@ -48,6 +54,7 @@ export function follow(component, on) {
   clearTimeout(retry);
   const stream = current = new EventSource('api/stream' + query(component, { token: token(), known }));
   streams.add(stream);
+  heard();
   stream.onopen = () => {
     if (stream !== current) return; // it goes on until the one that replaces it is open
     for (const other of streams) if (other !== stream) { other.close(); streams.delete(other); }
@@ -65,6 +72,7 @@ export function follow(component, on) {
   for (const name of ['alive', 'fleet', 'component', 'tree', 'problem', 'dependent']) {
     const ofOne = ['tree', 'problem', 'dependent'].includes(name);
     stream.addEventListener(name, (event) => {
+      if (stream === current) heard();
       if (name === 'fleet') known = 'true';
       on.alive();
       if (!ofOne || stream === current) on[name](JSON.parse(event.data));
