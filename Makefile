@@ -231,8 +231,8 @@ adopt-charts: assets bin/bench ## Install the charts of a folder with Helm, take
 		$(GOTEST) -v -run TestPublicChartsAreAdopted -timeout $(LIVE_TIMEOUT) ./test/e2e
 
 .PHONY: scaffold-fleet
-scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
-	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/scaffoldfleet -charts "$(CHARTS)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
+scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), with sub-charts of the git repositories in TREES=folder, and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
+	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/scaffoldfleet -charts "$(CHARTS)" -trees "$(TREES)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
 
 ##@ Check
 

@@ -26,6 +26,7 @@ import (
 type fleet struct {
 	work, library string
 	spec          scaffold.SpecMode
+	subcharts     trees
 	projects      []*project
 }
 
@@ -105,6 +106,9 @@ func (f *fleet) make(ctx context.Context, p *project) error {
 	}
 	o := scaffold.Options{Kind: "Sample", Group: p.Package() + ".example.com", Module: module + "/" + p.Package(), Spec: f.spec}
 	source := scaffold.Source{Form: scaffold.FormChart, Path: p.chart.folder}
+	if f.subcharts.folder != "" {
+		source.Repositories = &f.subcharts
+	}
 	corbel := scaffold.Corbel{Version: "v0.0.0", Folder: f.library}
 	if _, err := scaffold.Create(ctx, o, source, corbel, p.folder, scaffold.Toolchain{Go: "true"}); err != nil {
 		return err

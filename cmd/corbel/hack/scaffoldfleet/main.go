@@ -24,6 +24,7 @@ import (
 
 func main() {
 	charts := flag.String("charts", "", "the folder of the charts, or of repositories of charts")
+	subcharts := flag.String("trees", "", "a folder of git repositories that have the sub-charts which charts lack, each named by a part of the address of a chart repository; by default nothing has them")
 	work := flag.String("work", "", "a folder for the projects, which is kept, and in which an interrupted run goes on; by default one that is removed")
 	spec := flag.String("spec", string(scaffold.SpecCurated), "which values are typed: curated, full or values")
 	var counts [len(liveTests)]int
@@ -36,13 +37,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *charts, *work, scaffold.SpecMode(*spec), *roles, counts, *limit, *only); err != nil {
+	if err := run(ctx, *charts, *subcharts, *work, scaffold.SpecMode(*spec), *roles, counts, *limit, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, folder, work string, spec scaffold.SpecMode, roles bool, counts [len(liveTests)]int, limit int, only string) error {
+func run(ctx context.Context, folder, subcharts, work string, spec scaffold.SpecMode, roles bool, counts [len(liveTests)]int, limit int, only string) error {
 	library, err := os.Getwd()
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func run(ctx context.Context, folder, work string, spec scaffold.SpecMode, roles
 		}
 		defer os.RemoveAll(work)
 	}
-	f := &fleet{work: work, library: library, spec: spec}
+	f := &fleet{work: work, library: library, spec: spec, subcharts: trees{subcharts, map[string][]tree{}}}
 	for _, c := range charts {
 		f.projects = append(f.projects, &project{chart: c})
 	}
