@@ -70,6 +70,11 @@ func (q request) isWrite() bool {
 		q.resource.Group != "authorization.k8s.io" && q.resource.Group != "authentication.k8s.io"
 }
 
+// isOptional reports whether the operator only names the webhook that changes a field by the answer, if it may.
+func (q request) isOptional() bool {
+	return q.resource.Group == "admissionregistration.k8s.io" && q.resource.Resource == "mutatingwebhookconfigurations" && slices.Equal(q.verbs(), []string{"list"}) && !q.informer
+}
+
 // verbs are the verbs that the user of the request needs.
 func (q request) verbs() []string {
 	created := q.code == http.StatusCreated

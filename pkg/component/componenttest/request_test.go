@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/test/check"
 )
 
 func TestWhichRightsARequestNeeds(t *testing.T) {
@@ -147,5 +148,18 @@ func TestCertificatesAreNotCompared(t *testing.T) {
 	got := hideCertificates(content(base64.StdEncoding.EncodeToString([]byte(certificate)), "# a comment\n"+certificate))
 	if diff := cmp.Diff(content(hidden, hidden), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestARefusalThatTheOperatorDoesWithoutIsNotReported(t *testing.T) {
+	answered := func(url string) request {
+		q := parse(httptest.NewRequest(http.MethodGet, url, nil))
+		q.code = http.StatusForbidden
+		return q
+	}
+	const webhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+	check.NoError(t, refused([]request{answered(webhooks)}))
+	for _, url := range []string{webhooks + "?resourceVersion=0", webhooks + "?watch=true", webhooks + "/a", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"} {
+		check.Fails(t, refused([]request{answered(url)}), "is forbidden: the operator needs")
 	}
 }

@@ -190,12 +190,12 @@ func (i *Installed[T]) inForce(ctx context.Context, user string, rules []rbacv1.
 	return nil
 }
 
-// refused returns an error that lists the requests that were answered with 403.
+// refused returns an error that lists the requests that were answered with 403, but for those that the operator does without.
 func refused(requests []request) error {
 	var errs []error
 	seen := map[string]bool{}
 	for _, q := range requests {
-		if q.code != http.StatusForbidden || seen[q.String()] {
+		if q.code != http.StatusForbidden || q.isOptional() || seen[q.String()] {
 			continue
 		}
 		seen[q.String()] = true
