@@ -53,7 +53,7 @@ func (f GeneratorFunc) Generate(ctx context.Context, namespace, name string, par
 
 // For makes a function a Generator that gets the spec of a component as its own type, such as *ShopSpec: the value that the
 // component passes to component.ParametersOf, or that its GetSpec returns. It must not be changed. The error of other
-// parameters, such as those that a parameter transformer has changed, names both types.
+// parameters, such as the map of a parameter transformer, names both types.
 func For[Spec any](generate func(ctx context.Context, namespace, name string, spec Spec) ([]client.Object, error)) Generator {
 	if generate == nil {
 		return GeneratorFunc(nil)

@@ -23,7 +23,7 @@ type Outcome struct {
 	// Awaited are the objects of other owners that some of them wait for: when one changes,
 	// another call may come further.
 	Awaited []report.AwaitedObject
-	// Settled and Total count the desired objects without those that are ignored; in a deletion, the objects that were recorded at
+	// Settled and Total count the desired objects but for ignored ones; in a deletion, the objects that were recorded at
 	// the start of this call.
 	Settled, Total int
 	// ManifestDigest identifies the set of desired manifests.

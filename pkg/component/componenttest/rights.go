@@ -190,7 +190,7 @@ func (i *Installed[T]) inForce(ctx context.Context, user string, rules []rbacv1.
 	return nil
 }
 
-// refused returns an error that lists the requests that were answered with 403, but for those that the operator does without.
+// refused returns an error that lists the requests with the answer 403, but for requests that the operator does not need.
 func refused(requests []request) error {
 	var errs []error
 	seen := map[string]bool{}

@@ -37,7 +37,7 @@ type Plan struct {
 	Ignored []Key
 	// Retained are recorded objects that are not desired and stay because of Input.Retain.
 	Retained []Key
-	// Settled and Total count the desired objects without those that are ignored, or in deletion the recorded ones.
+	// Settled and Total count the desired objects but for ignored ones, or in deletion the recorded ones.
 	Settled, Total int
 }
 
