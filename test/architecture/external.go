@@ -92,7 +92,7 @@ var libraries = []Library{
 	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/hack/scaffoldfleet"}, Why: "only charts need Helm"},
 	{Path: "oras.land/oras-go/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command fetches charts"},
 	{Path: "github.com/opencontainers/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command fetches charts"},
-	{Path: "github.com/Masterminds/semver/...", Rooms: []string{"cmd/corbel/internal/command/remote", "cmd/corbel/hack/scaffoldfleet"}, Why: "only they choose versions of charts"},
+	{Path: "github.com/Masterminds/semver/...", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command chooses versions"},
 	{Path: "github.com/Masterminds/sprig/...", Rooms: []string{"pkg/manifests/internal/templates"}, Why: "only Go templates need its functions"},
 	{Path: "sigs.k8s.io/kustomize/...", Rooms: []string{"pkg/manifests/kustomize"}, TestsToo: true, Why: "only kustomizations need it"},
 	{Path: "cel.dev/cel-go/...", Rooms: []string{"pkg/status", "pkg/manifests/transform"}, Why: "only ready-when expressions and transformers need CEL"},

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 )
 
 // trees is a folder of git repositories, which have the sub-charts in place of chart repositories. A git repository stands for
@@ -26,17 +26,12 @@ type trees struct {
 
 // tree is a version of a chart in a git repository.
 type tree struct {
-	name    string
-	version *semver.Version
-	object  string // the commit that named the version, and the folder of the chart in it
+	name, version string
+	object        string // the commit that named the version, and the folder of the chart in it
 }
 
 // FetchVersion packs the newest version of a chart that fits a range.
 func (t *trees) FetchVersion(ctx context.Context, repository, name, version string) ([]byte, error) {
-	constraint, err := semver.NewConstraint(version)
-	if err != nil {
-		return nil, err
-	}
 	folders, err := filepath.Glob(filepath.Join(t.folder, "*"))
 	if err != nil {
 		return nil, err
@@ -53,11 +48,12 @@ func (t *trees) FetchVersion(ctx context.Context, repository, name, version stri
 		}
 		var newest tree
 		for _, c := range t.charts[folder] {
-			if c.name == name && constraint.Check(c.version) && (newest.version == nil || c.version.GreaterThan(newest.version)) {
+			isNewer := newest.version == "" || chartutil.IsCompatibleRange(">"+newest.version, c.version)
+			if isNewer && c.name == name && chartutil.IsCompatibleRange(version, c.version) {
 				newest = c
 			}
 		}
-		if newest.version != nil {
+		if newest.version != "" {
 			return git(ctx, folder, "archive", "--format=tgz", "--prefix="+name+"/", newest.object)
 		}
 	}
@@ -87,9 +83,7 @@ func treesOf(log string) (found []tree) {
 			if name == nil || version == nil {
 				continue
 			}
-			if parsed, err := semver.NewVersion(version[1]); err == nil {
-				found = append(found, tree{name: name[1], version: parsed, object: commit + ":" + strings.TrimPrefix(path.Dir(file), ".")})
-			}
+			found = append(found, tree{name: name[1], version: version[1], object: commit + ":" + strings.TrimPrefix(path.Dir(file), ".")})
 		}
 	}
 	return found
