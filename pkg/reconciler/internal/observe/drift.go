@@ -262,7 +262,7 @@ func (s *driftSearch) compare(at place, live, desired any, nodes []node) {
 }
 
 // list compares elements that have names with their counterparts, and all other elements one by
-// one.
+// one. Elements with the same name, such as mounts of one volume, have the same order.
 func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
 	elements, _ := live.([]any)
 	named := len(desired) > 0 && !slices.ContainsFunc(desired, func(e any) bool { return nameOf(e) == "" })
@@ -270,14 +270,18 @@ func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
 		s.found(at.path, nodes)
 		return
 	}
+	seen := map[string]int{}
 	for i, element := range desired {
 		inner := place{path: at.path + "[" + strconv.Itoa(i) + "]", pointer: at.pointer + "/" + strconv.Itoa(i)}
 		var there any
 		if named {
-			inner.path = at.path + "[name=" + nameOf(element) + "]"
-			if j := slices.IndexFunc(elements, func(e any) bool { return nameOf(e) == nameOf(element) }); j >= 0 {
-				there = elements[j]
+			name := nameOf(element)
+			inner.path = at.path + "[name=" + name + "]"
+			counterparts := slices.DeleteFunc(slices.Clone(elements), func(e any) bool { return nameOf(e) != name })
+			if n := seen[name]; n < len(counterparts) {
+				there = counterparts[n]
 			}
+			seen[name]++
 		} else {
 			there = elements[i]
 		}

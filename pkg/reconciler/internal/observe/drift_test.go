@@ -74,6 +74,8 @@ func TestDriftOfNamesManagersAndFields(t *testing.T) {
 			[]string{`edit {"f:spec": {"f:ports": {'k:{"port":80}': {"f:x": {}}}}}`}, "", nil, "edit changed spec.ports[0].x at 2026-01-01T12:00:00Z"},
 		{"a list that has got longer", "rules: [{a: 1}]", "rules: [{a: 1}, {a: 2}]", []string{`edit {"f:rules": {}}`}, "", nil, "edit changed rules at 2026-01-01T12:00:00Z"},
 		{"a list of values", "args: [a, b]", "args: [a, c]", []string{`edit {"f:args": {}}`}, "", nil, "edit changed args[1] at 2026-01-01T12:00:00Z"},
+		{"elements with one name, by their order", "mounts: [{name: v, path: a}, {name: v, path: b}, {name: w, path: c}]",
+			"mounts: [{name: side, path: s}, {name: v, path: a}, {name: v, path: b}, {name: w, path: d}]", nil, "", nil, "another client changed mounts[name=w].path"},
 		{"a named element that is gone", "env: [{name: A}, {name: B}]", "env: [{name: A}]", nil, "", nil, "another client changed env[name=B]"},
 		{"labels, annotations and finalizers", "metadata: {name: a, labels: {a.b/c: x}, annotations: {d: x}, finalizers: [f/g]}", "data: {}", nil, ", labels: {a.b/c: y}, finalizers: [h/i]", nil,
 			"another client changed metadata.annotations, metadata.labels[a.b/c], metadata.finalizers"},
