@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -58,6 +59,8 @@ func TestScreenshots(t *testing.T) {
 		{"ui-tree", "light", corner("tree"), `document.querySelectorAll('.dependent').length > 10`, nil},
 		{"ui-tree-dark", "dark", corner("tree"), `document.querySelectorAll('.dependent').length > 10`, nil},
 		{"ui-cause", "light", corner("cause"), `document.querySelector('.chain .last').textContent.includes('broken')`, breakShop},
+		{"ui-phone", "light", "", `document.querySelectorAll('.cards li').length === 3 && document.querySelector('.cards').textContent.includes('ImagePullBackOff')`, nil},
+		{"ui-phone-cause", "light", corner("cause"), `document.querySelector('.chain .last').textContent.includes('broken')`, nil},
 		{"ui-fleet", "light", "", `document.querySelectorAll('.cards li').length === 3 && document.querySelector('.cards').textContent.includes('ImagePullBackOff')`, nil},
 	}
 	for _, shot := range shots {
@@ -70,7 +73,11 @@ func TestScreenshots(t *testing.T) {
 		// The port is another one each time.
 		p.script(`document.querySelector('#cluster').textContent = 'demo'; document.activeElement.blur()`)
 		var picture []byte
-		p.run(p.size(1200, 750), chromedp.CaptureScreenshot(&picture))
+		size := p.size(1200, 750)
+		if strings.HasPrefix(shot.name, "ui-phone") {
+			size = p.size(390, 844)
+		}
+		p.run(size, chromedp.CaptureScreenshot(&picture))
 		picture = small(t, picture)
 		if len(picture) > largest {
 			t.Errorf("%s has %d bytes, want at most %d", shot.name, len(picture), largest)
