@@ -171,6 +171,7 @@ func (e *explainer) explain() {
 	default:
 		e.byCondition(*ready)
 		e.noteRevision()
+		e.noteDeleteHook()
 		if !observed && !deleting {
 			c.Notices = append(c.Notices, "the latest change of the component is not reconciled yet")
 		}
@@ -243,6 +244,21 @@ func (e *explainer) noteRevision() {
 	}
 	from, to := history[ready].Revision, history[0].Revision
 	e.chain.Notices = append(e.chain.Notices, fmt.Sprintf("new in revision %d: %s", to, e.component().corbel("diff", "--revision", fmt.Sprintf("%d..%d", from, to))))
+}
+
+// noteDeleteHook notes how a deletion goes on without a hook that does not end.
+func (e *explainer) noteDeleteHook() {
+	if e.facts.Object.GetDeletionTimestamp() == nil || e.chain.Code == Unclassified || len(e.chain.Links) == 0 {
+		return
+	}
+	first := e.chain.Links[0].Object
+	for _, item := range e.facts.Status.Inventory.Items {
+		if (item.RunOn == "pre-delete" || item.RunOn == "post-delete") && first == (Object{item.Group, item.Version, item.Kind, item.Namespace, item.Name}) {
+			e.chain.Notices = append(e.chain.Notices, "the deletion goes on without its hooks after: "+
+				e.component().kubectl("annotate", e.annotation(vocabulary.AnnotationSkipDeleteHooks)+"=true"))
+			return
+		}
+	}
 }
 
 // maxNamed is how many objects are named that wait for the cause, or are to blame, too.

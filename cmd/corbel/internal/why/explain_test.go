@@ -387,6 +387,17 @@ func TestMoreDependentsThatAreToBlameAreNoted(t *testing.T) {
 	check.Equal(t, want, Explain(facts, now).Notices)
 }
 
+func TestTheWayPastAHookOfTheDeletionIsNoted(t *testing.T) {
+	facts := shop("DeletionProcessing", `Job market/backup: 0 of 1 completions: FailedCreate: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0; `+
+		"ConfigMap market/settings: is removed after what runs before the deletion").with(get("ResourceQuota", "market", "small"), `{}`)
+	facts.Object.SetDeletionTimestamp(&metav1.Time{Time: now})
+	facts.Status.Inventory.Items = v1alpha1.InventoryItems{
+		{Group: "batch", Version: "v1", Kind: "Job", Namespace: "market", Name: "backup", UID: "x", RunOn: "pre-delete"}, {Version: "v1", Kind: "ConfigMap", Namespace: "market", Name: "settings", UID: "y"}}
+	chain := Explain(facts, now)
+	check.Equal(t, []string{"the deletion goes on without its hooks after: kubectl -n market annotate shop.shop.example.com corner shop.example.com/skip-delete-hooks=true"}, chain.Notices)
+	check.Equal(t, []string{"ConfigMap market/settings (is removed after what runs before the deletion)"}, chain.HeldBack)
+}
+
 func TestAnEarlierRevisionThatWasReadyIsNoted(t *testing.T) {
 	before := metav1.NewTime(now.Add(-time.Hour))
 	failing := v1alpha1.RevisionStatus{Revision: 3, ChangedBy: "kubectl-patch"}

@@ -64,11 +64,14 @@ func named(kind, name string, inventory v1alpha1.Inventory) Object {
 	return known(kind, namespace, name)
 }
 
-// waitsFor returns the object that a dependent waits for, as the text about the dependent says.
+// afterHooks is what messages say of dependents that hooks of the deletion come before.
+const afterHooks = "is removed after what runs before the deletion"
+
+// waitsFor returns the object that a dependent waits for, as the text about the dependent says; it is empty if no name is said.
 func waitsFor(text string, inventory v1alpha1.Inventory) (Object, bool) {
 	rest, ok := strings.CutPrefix(text, "waits for ")
 	if m := object.FindStringSubmatch(rest); ok && m != nil {
 		return named(m[1], strings.TrimRight(m[2], ",;"), inventory), true
 	}
-	return Object{}, ok
+	return Object{}, ok || text == afterHooks
 }
