@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,7 +111,7 @@ func (s *samples) look(ctx context.Context, c client.Client, tell func(about, te
 }
 
 // apply applies a sample if its file has changed, or if the sample does not exist. Otherwise a user may have changed the sample in
-// the cluster, and the change stays.
+// the cluster, and the change stays. A prerequisite that exists already is neither changed nor deleted.
 func (s *samples) apply(ctx context.Context, c client.Client, sample *unstructured.Unstructured) error {
 	title := titleOf(sample)
 	if equality.Semantic.DeepEqual(sample, s.applied[title]) {
@@ -119,6 +120,16 @@ func (s *samples) apply(ctx context.Context, c client.Client, sample *unstructur
 		} else if err == nil {
 			return nil
 		}
+	}
+	if s.applied[title] == nil && slices.Contains(s.prerequisites, sample) { // the file may have placeholders for a Secret of the cluster
+		switch err := c.Create(ctx, sample.DeepCopy(), client.FieldOwner("corbel")); {
+		case apierrors.IsAlreadyExists(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("create %s: %w", title, err)
+		}
+		s.applied[title] = sample
+		return nil
 	}
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample.DeepCopy()), client.FieldOwner("corbel"), client.ForceOwnership); err != nil {
 		return fmt.Errorf("apply %s: %w", title, err)
@@ -153,7 +164,15 @@ func (s *samples) remove(ctx context.Context, c client.Client, tell func(about, 
 		return false, nil
 	}
 	for _, object := range s.prerequisites {
-		if err := c.Delete(ctx, object.DeepCopy()); client.IgnoreNotFound(err) != nil {
+		if s.applied[titleOf(object)] == nil {
+			continue
+		}
+		live := object.DeepCopy()
+		err := c.Get(ctx, client.ObjectKeyFromObject(object), live)
+		if err == nil {
+			err = c.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())})
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return false, fmt.Errorf("delete %s: %w", titleOf(object), err)
 		}
 	}

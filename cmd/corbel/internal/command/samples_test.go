@@ -54,6 +54,21 @@ func TestASampleIsAppliedWhenItsFileChanges(t *testing.T) {
 	check.SameNamed(t, "deleted in the cluster", 2, replicas(restart(strings.Replace(text, "replicas: 1", "replicas: 2", 1))))
 }
 
+func TestAPrerequisiteThatExistsStays(t *testing.T) {
+	secret := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "default", "name": "database"}, "stringData": map[string]any{"password": "change-me"},
+	}}
+	theirs := secret.DeepCopy()
+	theirs.Object["stringData"] = map[string]any{"password": "theirs"}
+	c := fake.NewClientBuilder().WithObjects(theirs).Build()
+	s := samples{prerequisites: []*unstructured.Unstructured{secret}, applied: map[string]*unstructured.Unstructured{}}
+	check.NoError(t, s.apply(t.Context(), c, secret))
+	check.SameNamed(t, "gone", true, check.Must(s.remove(t.Context(), c, nil))(t))
+	live := secret.DeepCopy()
+	check.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(secret), live))
+	check.EqualNamed(t, "content", theirs.Object["stringData"], live.Object["stringData"])
+}
+
 func TestASecretBesideASampleIsReadyWhenItIsApplied(t *testing.T) {
 	folder, told := t.TempDir(), ""
 	check.NoError(t, os.Mkdir(filepath.Join(folder, "samples"), 0o755))
