@@ -270,18 +270,21 @@ func (s *driftSearch) list(at place, live any, desired []any, nodes []node) {
 		s.found(at.path, nodes)
 		return
 	}
-	seen := map[string]int{}
+	byName := map[string][]any{}
+	if named {
+		for _, element := range elements {
+			byName[nameOf(element)] = append(byName[nameOf(element)], element)
+		}
+	}
 	for i, element := range desired {
 		inner := place{path: at.path + "[" + strconv.Itoa(i) + "]", pointer: at.pointer + "/" + strconv.Itoa(i)}
 		var there any
 		if named {
 			name := nameOf(element)
 			inner.path = at.path + "[name=" + name + "]"
-			counterparts := slices.DeleteFunc(slices.Clone(elements), func(e any) bool { return nameOf(e) != name })
-			if n := seen[name]; n < len(counterparts) {
-				there = counterparts[n]
+			if counterparts := byName[name]; len(counterparts) > 0 {
+				there, byName[name] = counterparts[0], counterparts[1:]
 			}
-			seen[name]++
 		} else {
 			there = elements[i]
 		}
