@@ -42,8 +42,8 @@ var configurationSpecs = []reflect.Type{
 
 // Parameters returns the spec of a component as the parameters of its generator: what
 // json.Marshal makes of it, without the ...Spec types of this package that are embedded
-// in it, also those in other embedded structs. Integers are int64. It is meant for a spec
-// whose method ToUnstructured adds to them; otherwise ParametersOf is enough.
+// in it, also those in other embedded structs. Integers are int64. A spec calls it in a
+// method ToUnstructured that adds parameters. A spec without the method uses ParametersOf.
 //
 // What is left out, such as a timeout, can change without a new revision, so that no hook
 // of a chart runs for it.

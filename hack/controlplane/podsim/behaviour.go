@@ -32,7 +32,7 @@ type behaviour struct {
 	waiting    string // the reason why containers do not start; empty if they do
 	message    string // what the containers' state says about waiting
 	end        end    // what annotations say of the end of containers
-	ending     string // the container whose end annotations describe; empty if those of all containers but init containers
+	ending     string // the only container with this end; if it is empty, all but init containers have it
 	task       end    // the end of containers of which annotations say nothing
 	terminate  time.Duration
 }

@@ -55,7 +55,9 @@ func prerequisites(golden []byte) (file []byte, notes []string, err error) {
 		delete(needed, reference{object.GetKind(), namespaceOf(object), object.GetName()})
 	}
 	var out bytes.Buffer
-	for _, r := range slices.SortedFunc(maps.Keys(needed), func(a, b reference) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+	for _, r := range slices.SortedFunc(maps.Keys(needed), func(a, b reference) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	}) {
 		if r.namespace != sampleNamespace {
 			notes = append(notes, fmt.Sprintf("pods of the sample need the %s %s in the namespace %s, and nothing renders it", r.kind, r.name, r.namespace))
 			continue

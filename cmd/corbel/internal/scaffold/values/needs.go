@@ -230,7 +230,7 @@ func (n *needs) fromFailure(d Documents) {
 	}
 }
 
-// line returns a line of a template, whose name begins with that of the chart; empty for a template of a sub-chart.
+// line returns a line of a template by its path, which begins with the name of the chart. It is empty for a template of a sub-chart.
 func (d Documents) line(name, number string) string {
 	_, template, _ := strings.Cut(name, "/")
 	lines := strings.Split(d.Templates[template], "\n")
