@@ -276,18 +276,21 @@ func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.M
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
 		errs = append(errs, d.revisions.Renderer.Revisions.Erase(ctx, d.self.Revisions(obj), d.remembered(obj).rendering.Record()))
 	}
+	if policy != v1alpha1.ManagementPolicyDetachOnDelete && !d.isAbandoned(obj) {
+		errs = append(errs, d.revisions.EraseRelease(ctx, obj, d.local))
+	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	if err := errors.Join(errs...); err != nil {
 		d.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, fmt.Sprintf(
-			"Secrets that hold the inventory or the revisions stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, d.self.Name))
+			"Secrets that hold the inventory, the revisions or a Helm release stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, d.self.Name))
 	}
 	return nil
 }
 
-// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory or the revisions of a
+// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory, the revisions or the Helm release of a
 // component that is deleted. The component goes all the same.
 //
 // Event type: Warning

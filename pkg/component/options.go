@@ -291,6 +291,14 @@ type OperatorOptions struct {
 	//
 	// Default: none; a component that another operator has claimed is left alone
 	AdoptOperator string
+	// AdoptHelmOperator says that the operator replaces a Helm operator of operator-sdk, or of helm-operator-plugins, for the same kind.
+	// A component that is not applied yet takes over the last revision of the Helm release with the name and the namespace of its
+	// deployment, as with the annotation adopt-helm-release. The finalizer of the Helm operator is removed. If it comes back, the Helm
+	// operator is running, and the component is left alone. The records of the release are deleted with the component. The operator needs
+	// the rights to list and delete Secrets in the namespaces of components.
+	//
+	// Default: false: a release is taken over by the annotation only, and the finalizer is foreign
+	AdoptHelmOperator bool
 }
 
 // settings are the options, resolved and valid.
@@ -341,7 +349,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	s := settings{
 		Operator: identity.Operator{
 			Name: name, FieldOwner: cmp.Or(ptr.Deref(options.FieldOwner, ""), name), Finalizer: cmp.Or(ptr.Deref(options.Finalizer, ""), name),
-			AdoptOperator: options.Operator.AdoptOperator,
+			AdoptOperator: options.Operator.AdoptOperator, AdoptHelmOperator: options.Operator.AdoptHelmOperator,
 		},
 		serviceAccount: ptr.Deref(options.DefaultServiceAccount, ""),
 		policies: reconciler.Policies{

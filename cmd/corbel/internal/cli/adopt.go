@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/cmd/corbel/internal/helmrecord"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/steering"
 	"github.com/corbel-run/corbel/internal/helmrelease"
@@ -259,7 +258,7 @@ func (a *adoption) component(ctx context.Context, c *connection, name string) (*
 	manifest.SetGroupVersionKind(t.GroupVersionKind)
 	manifest.SetNamespace(namespace)
 	manifest.SetName(as)
-	reference, err := helmrecord.Latest(ctx, c.client, namespace, name)
+	reference, err := helmrelease.Latest(ctx, c.client, namespace, name, "Secret", "ConfigMap")
 	if err != nil {
 		return manifest, t, nil, err
 	}
@@ -459,12 +458,12 @@ func (a *adoption) retireRelease(ctx context.Context, c *connection, r helmrelea
 			"  kubectl -n %s delete secret,configmap -l owner=helm,name=%s\n", r.Namespace, r.Name)
 		return nil
 	}
-	records, err := helmrecord.Records(ctx, c.client, r.Namespace, r.Name)
+	records, err := helmrelease.Records(ctx, c.client, r.Namespace, r.Name, "Secret", "ConfigMap")
 	if err != nil {
 		return err
 	}
 	for _, record := range records { // one that is made after this list is not deleted
-		if revision := helmrecord.RevisionOf(record); revision > r.Revision {
+		if revision := helmrelease.RevisionOf(record); revision > r.Revision {
 			return fmt.Errorf("Helm has made revision %d of %s meanwhile, so its records stay: look at the component with corbel diff, and delete them then", revision, r.Title())
 		}
 	}

@@ -233,7 +233,7 @@ func (h *handback) prepare(ctx context.Context, connection *connection, c inspec
 	if err := helmrecord.CheckName(reference.Name); err != nil {
 		return nil, fmt.Errorf("%w; choose one with --name", err)
 	}
-	records, err := helmrecord.Records(ctx, connection.client, reference.Namespace, reference.Name)
+	records, err := helmrelease.Records(ctx, connection.client, reference.Namespace, reference.Name, "Secret", "ConfigMap")
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func nextRevision(records []metav1.PartialObjectMetadata, reference helmrelease.
 	next := c.Status.Revision + 1
 	adopted := c.Status.AdoptedRelease
 	for i, record := range records { // the last revision is the last one
-		revision, status := helmrecord.RevisionOf(record), record.Labels["status"]
+		revision, status := helmrelease.RevisionOf(record), record.Labels["status"]
 		ours := isMadeFor(&record, c)
 		wasAdopted := adopted != nil && *adopted == v1alpha1.AdoptedRelease{Namespace: reference.Namespace, Name: reference.Name, Revision: revision}
 		switch {
@@ -401,12 +401,12 @@ func (h *handback) begin(ctx context.Context, connection *connection, l *parting
 
 // supersede sets the status of the revisions before the new one, as Helm does.
 func (h *handback) supersede(ctx context.Context, connection *connection, by helmrelease.Reference) error {
-	records, err := helmrecord.Records(ctx, connection.client, by.Namespace, by.Name)
+	records, err := helmrelease.Records(ctx, connection.client, by.Namespace, by.Name, "Secret", "ConfigMap")
 	if err != nil {
 		return err
 	}
 	for _, record := range records {
-		if record.Kind != "Secret" || record.Labels["status"] != helmrelease.StatusDeployed || helmrecord.RevisionOf(record) >= by.Revision {
+		if record.Kind != "Secret" || record.Labels["status"] != helmrelease.StatusDeployed || helmrelease.RevisionOf(record) >= by.Revision {
 			continue
 		}
 		secret := &corev1.Secret{}

@@ -85,12 +85,12 @@ func (b *bed) ownedByHelm(name string, objects []*unstructured.Unstructured) {
 // recordsOf returns the revisions of a release with their status.
 func (b *bed) recordsOf(name string) (found []string) {
 	b.Helper()
-	records := check.Must(helmrecord.Records(b.ctx, b.client, market, name))(b)
+	records := check.Must(helmrelease.Records(b.ctx, b.client, market, name, "Secret", "ConfigMap"))(b)
 	for _, record := range records {
 		secret := &corev1.Secret{}
 		check.NoError(b, b.client.Get(b.ctx, client.ObjectKeyFromObject(&record), secret))
 		release := check.Must(helmrelease.Decode(secret.Data["release"]))(b)
-		if release.Status != record.Labels["status"] || release.Revision != helmrecord.RevisionOf(record) {
+		if release.Status != record.Labels["status"] || release.Revision != helmrelease.RevisionOf(record) {
 			b.Errorf("%s: labels %v, content %s %s", record.Name, record.Labels, release.Reference, release.Status)
 		}
 		found = append(found, fmt.Sprintf("%d %s", release.Revision, release.Status))

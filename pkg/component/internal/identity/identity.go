@@ -50,6 +50,8 @@ type Operator struct {
 	FieldOwner, Finalizer string
 	// AdoptOperator is the former operator of all components, which this operator replaces; empty if there is none.
 	AdoptOperator string
+	// AdoptHelmOperator: the operator replaces a Helm operator of operator-sdk for the same kind.
+	AdoptHelmOperator bool
 	// Kind is the kind of the components.
 	Kind schema.GroupVersionKind
 }
@@ -74,6 +76,9 @@ func (o *Operator) Instructions(obj metav1.Object) map[string]string {
 // Claim describes the other operator that has claimed a component; it is empty if there is none. The status names that operator,
 // and a finalizer shows that it has not left: a finalizer of its name, or the one that this operator has by an option.
 func (o *Operator) Claim(obj client.Object, reconciler string) string {
+	if claim := o.helmOperatorClaim(obj); claim != "" {
+		return claim
+	}
 	if reconciler == "" || reconciler == o.Name || reconciler == o.FormerName(obj) {
 		return ""
 	}
@@ -115,8 +120,36 @@ func (o *Operator) Former(obj Component) string {
 
 // FormerFinalizer returns the finalizer of the former operator, unless both operators have the same finalizer by an option.
 func (o *Operator) FormerFinalizer(obj Component) string {
-	if former := o.Former(obj); former != o.Finalizer {
+	if former := o.Former(obj); former != o.Finalizer && former != "" {
 		return former
+	}
+	return o.helmOperatorFinalizer(obj)
+}
+
+// helmOperatorFinalizers are the finalizers of operator-sdk's Helm operator, and of its library helm-operator-plugins.
+var helmOperatorFinalizers = []string{"helm.sdk.operatorframework.io/uninstall-release", "uninstall-helm-release"}
+
+// helmOperatorFinalizer returns the finalizer of the Helm operator that this operator replaces; it is empty if the component has none.
+func (o *Operator) helmOperatorFinalizer(obj client.Object) string {
+	i := slices.IndexFunc(helmOperatorFinalizers, func(finalizer string) bool { return slices.Contains(obj.GetFinalizers(), finalizer) })
+	if i < 0 || !o.AdoptHelmOperator {
+		return ""
+	}
+	return helmOperatorFinalizers[i]
+}
+
+// helmOperatorClaim describes why a component still belongs to the Helm operator that this operator replaces; it is empty if it does not.
+// This operator removes the finalizer of the Helm operator in the write that adds its own, so both are there only if the Helm operator runs.
+func (o *Operator) helmOperatorClaim(obj client.Object) string {
+	finalizer := o.helmOperatorFinalizer(obj)
+	switch {
+	case finalizer == "":
+		return ""
+	case obj.GetDeletionTimestamp() != nil:
+		return fmt.Sprintf("its deletion began under the Helm operator, as the finalizer %s shows: start that operator until the component is gone; operator %s leaves it alone", finalizer, o.Name)
+	case slices.Contains(obj.GetFinalizers(), o.Finalizer):
+		return fmt.Sprintf("the Helm operator that operator %s replaces is running, because the finalizer %s is back: stop that operator, and then remove this finalizer; "+
+			"until then operator %[1]s leaves the component alone", o.Name, finalizer)
 	}
 	return ""
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/helmrelease"
@@ -17,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/conditions"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
@@ -28,6 +31,11 @@ func (s *Source) AdoptRelease(ctx context.Context, obj identity.Component, t tar
 	reference, err := s.releaseToAdopt(obj)
 	if err != nil {
 		return &verdict.InvalidError{Err: s.Self.About(obj, err)}
+	}
+	if reference == nil && s.Self.AdoptHelmOperator {
+		if reference, err = s.releaseOfHelmOperator(ctx, obj, t.Client, *d); err != nil {
+			return s.Self.About(obj, err)
+		}
 	}
 	if reference == nil {
 		return nil
@@ -76,6 +84,8 @@ func (s *Source) releaseToAdopt(obj identity.Component) (*helmrelease.Reference,
 		return nil, nil
 	case status.AppliedGeneration != 0:
 		return fail("the component is installed, and only a new one can take over a release")
+	case value == "" && s.Self.AdoptHelmOperator:
+		return nil, nil
 	case value == "" && adopted != nil && !status.Inventory.IsEmpty():
 		return fail("it is missing, and Helm release %s/%s is being taken over: set it to %s/%s/%d until the component is ready", adopted.Namespace, adopted.Name,
 			adopted.Namespace, adopted.Name, adopted.Revision)
@@ -97,4 +107,35 @@ func (s *Source) releaseToAdopt(obj identity.Component) (*helmrelease.Reference,
 		return fail(onlyNew)
 	}
 	return &reference, nil
+}
+
+// releaseOfHelmOperator returns the release that a Helm operator has made for a component that is not applied yet; nil if there is none.
+// It drops the conditions of the Helm operator from the status. A component that began without a release takes over none.
+func (s *Source) releaseOfHelmOperator(ctx context.Context, obj identity.Component, c client.Client, d Deployment) (*helmrelease.Reference, error) {
+	status := obj.GetStatus()
+	if status.AppliedGeneration != 0 {
+		return nil, nil
+	}
+	conditions.Delete(identity.Conditions(obj), "Initialized", "Deployed", "ReleaseFailed", "Irreconcilable")
+	if status.AdoptedRelease == nil && status.Revision != 0 {
+		return nil, nil
+	}
+	reference, err := helmrelease.Latest(ctx, c, d.Namespace, d.Name, "Secret")
+	if _, missing := errors.AsType[*helmrelease.NotFoundError](err); missing {
+		return (*helmrelease.Reference)(status.AdoptedRelease), nil
+	}
+	return &reference, err
+}
+
+// EraseRelease deletes the records of the release that a component has taken over from a Helm operator, which would have deleted them.
+func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) error {
+	adopted := obj.GetStatus().AdoptedRelease
+	if adopted == nil || !s.Self.AdoptHelmOperator || adopted.Namespace != obj.GetNamespace() || adopted.Name != obj.GetName() {
+		return nil
+	}
+	records, err := helmrelease.Records(ctx, c, adopted.Namespace, adopted.Name, "Secret")
+	for _, record := range records {
+		err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, &record, client.Preconditions{UID: new(record.GetUID())})))
+	}
+	return err
 }

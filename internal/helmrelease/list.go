@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Corbel Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package helmrecord
+package helmrelease
 
 import (
 	"cmp"
@@ -15,13 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/internal/helmrelease"
 )
 
-// Records lists the records of a release, without their content: in Secrets and in ConfigMaps, the latest revision last.
-func Records(ctx context.Context, c client.Reader, namespace, name string) ([]metav1.PartialObjectMetadata, error) {
+// Records lists the records of a release in objects of some kinds, of Secret and ConfigMap, without their content. The latest revision is the last one.
+func Records(ctx context.Context, c client.Reader, namespace, name string, kinds ...string) ([]metav1.PartialObjectMetadata, error) {
 	var found []metav1.PartialObjectMetadata
-	for _, kind := range []string{"Secret", "ConfigMap"} {
+	for _, kind := range kinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm", "name": name}); err != nil {
@@ -48,12 +47,12 @@ func RevisionOf(record metav1.PartialObjectMetadata) int64 {
 }
 
 // Latest returns the last revision of a release, whatever its status is.
-func Latest(ctx context.Context, c client.Reader, namespace, name string) (helmrelease.Reference, error) {
-	records, err := Records(ctx, c, namespace, name)
+func Latest(ctx context.Context, c client.Reader, namespace, name string, kinds ...string) (Reference, error) {
+	records, err := Records(ctx, c, namespace, name, kinds...)
 	if err != nil {
-		return helmrelease.Reference{}, err
+		return Reference{}, err
 	}
-	latest := helmrelease.Reference{Namespace: namespace, Name: name}
+	latest := Reference{Namespace: namespace, Name: name}
 	for _, record := range records {
 		r := latest
 		if r.Revision = RevisionOf(record); r.Revision > latest.Revision && record.Name == r.RecordName() {
@@ -61,7 +60,7 @@ func Latest(ctx context.Context, c client.Reader, namespace, name string) (helmr
 		}
 	}
 	if latest.Revision == 0 {
-		return helmrelease.Reference{}, &helmrelease.NotFoundError{Reference: latest}
+		return Reference{}, &NotFoundError{Reference: latest}
 	}
 	return latest, nil
 }
