@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ComponentStatus is the part of a component's status that belongs to Corbel. Embed it
@@ -69,6 +70,11 @@ type ComponentStatus struct {
 	// as appliedGeneration is not set.
 	// +optional
 	AdoptedRelease *AdoptedRelease `json:"adoptedRelease,omitempty"`
+
+	// RestoredFrom is the uid of the previous component of this name whose objects the first revision has found, as after a restore
+	// from a backup.
+	// +optional
+	RestoredFrom types.UID `json:"restoredFrom,omitempty"`
 
 	// Approval is set while the next revision waits for its approval.
 	// +optional

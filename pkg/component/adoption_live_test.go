@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -519,4 +520,91 @@ func TestACrashMakesNoRandomValueAnew(t *testing.T) {
 			})
 		})
 	}
+}
+
+// backedUp makes a component with its objects, and then deletes the component, and what is kept of it, without its objects: so are objects that
+// are restored from a backup without the Secret of the revisions. It returns the objects and the uid of the component.
+func (b *bed) backedUp(generator manifests.Generator) ([]client.Object, types.UID) {
+	b.Helper()
+	b.restartWith(generator, replacesHelmOperator)
+	objects := b.underHelmOperator(generator, 1)
+	w := b.until(v1alpha1.StateReady)
+	b.check(b.client.DeleteAllOf(b.Context(), &corev1.Secret{}, client.InNamespace(b.namespace), client.MatchingLabels{"owner": "helm"}))
+	b.check(b.client.Delete(b.Context(), b.kept()))
+	b.patchFinalizers()
+	b.check(b.client.Delete(b.Context(), b.get()))
+	b.create(widget.Spec{Values: map[string]string{"color": "red"}})
+	return objects, w.UID
+}
+
+// restored returns the contents of objects, without the variable of a pod template that is drawn anew.
+func (b *bed) restored(objects []client.Object) map[string]any {
+	b.Helper()
+	all := b.contents(objects)
+	containers, _, _ := unstructured.NestedSlice(all["PodTemplate web"].(map[string]any), "template", "spec", "containers")
+	delete(containers[0].(map[string]any), "env")
+	web := all["PodTemplate web"].(map[string]any)
+	b.check(unstructured.SetNestedSlice(web, containers, "template", "spec", "containers"))
+	delete(web["metadata"].(map[string]any), "generation")
+	return all
+}
+
+func TestARestoredComponentKeepsTheSecretsOfThePreviousOne(t *testing.T) {
+	b := newBed(t, store(t), replacesHelmOperator)
+	objects, uid := b.backedUp(store(t))
+	before := b.restored(objects)
+	b.restart(store(t))
+	b.resetRequests()
+	w := b.until(v1alpha1.StateReady)
+	if diff := cmp.Diff(before, b.restored(objects)); diff != "" {
+		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+	}
+	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+		if !strings.HasPrefix(write, "update") && write != "patch jobs migration" {
+			t.Errorf("it did %s", write)
+		}
+	}
+	if w.Status.RestoredFrom != uid || w.Status.Revision != 1 {
+		t.Errorf("restored from %q, want %q; revision %d", w.Status.RestoredFrom, uid, w.Status.Revision)
+	}
+
+	// The record is lost once more, and the operator restarts: the component's own Secrets have the values.
+	b.check(b.client.Delete(t.Context(), b.kept()))
+	b.restart(store(t))
+	b.reconcile()
+	if diff := cmp.Diff(before, b.restored(objects)); diff != "" {
+		t.Errorf("the objects are not as they were after the record was lost (-before +after):\n%s", diff)
+	}
+}
+
+func TestHooksRunInARestoreIfTheOperatorSaysSo(t *testing.T) {
+	b := newBed(t, store(t), replacesHelmOperator)
+	b.backedUp(store(t))
+	b.restartWith(store(t), component.ReconcilerOptions{Revisions: component.RevisionOptions{HooksOnRestore: true}})
+	b.eventually("the hook of the installation runs", func() error {
+		if b.reconcile(); !slices.Contains(b.writes(), "create jobs first") {
+			return fmt.Errorf("writes %v", b.writes())
+		}
+		return nil
+	})
+}
+
+// TestARestoreSurvivesACrashAtAnyRequest kills the operator before and after each request after a restore, and replaces it.
+func TestARestoreSurvivesACrashAtAnyRequest(t *testing.T) {
+	crashAtEachRequest(t, func(t *testing.T, at int, after bool) (requests int, crashed bool) {
+		b := newBed(t, store(t), replacesHelmOperator)
+		objects, _ := b.backedUp(store(t))
+		before := b.restored(objects)
+		gate, until := b.crashing(store(t), component.ReconcilerOptions{}, at, after)
+		until("the component is ready", func() bool { return b.get().Status.IsReady() })
+		if diff := cmp.Diff(before, b.restored(objects)); diff != "" {
+			t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+		}
+		for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+			if strings.HasPrefix(write, "create") || strings.HasPrefix(write, "delete") {
+				t.Errorf("it did %s", write)
+			}
+		}
+		return len(gate.Requests()), gate.HasCrashed()
+	})
 }

@@ -159,6 +159,11 @@ type RevisionOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
+	// HooksOnRestore runs the hooks of an installation, such as those of a chart, also for a component that finds objects of a previous
+	// component of its name, as after a restore from a backup.
+	//
+	// Default: false: they do not run
+	HooksOnRestore bool
 	// MinReadySeconds is for how long each container without a readiness and a startup probe has to run until a new revision is
 	// ready: Kubernetes takes it for ready between two crashes, too. The field minReadySeconds of a workload takes precedence
 	// over it. 0 means that pods are not looked at. A negative value is an error of SetupWithManager.
@@ -317,6 +322,7 @@ type settings struct {
 	historyLimit      int
 	rollbackOnFailure bool
 	requireApproval   bool
+	hooksOnRestore    bool
 	rollout           *fleet.Limits // may be nil
 	targetConcurrency int
 
@@ -370,6 +376,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 		historyLimit:      ptr.Deref(options.Revisions.RevisionHistoryLimit, defaultHistoryLimit),
 		rollbackOnFailure: options.Revisions.RollbackOnFailure,
 		requireApproval:   options.Revisions.RequireApproval,
+		hooksOnRestore:    options.Revisions.HooksOnRestore,
 		targetConcurrency: ptr.Deref(options.Controller.TargetConcurrency, 1),
 	}
 	var errs []error

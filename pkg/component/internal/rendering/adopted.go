@@ -39,15 +39,23 @@ type Adopted struct {
 	Time time.Time
 }
 
-// carryOver adds the values that random parts have live, or else in the release, to what is kept of the revision.
-// Values that are kept already stay.
+// all returns the objects, and the objects of hooks; it may be called on nil.
+func (a *Adopted) all() []*unstructured.Unstructured {
+	if a == nil {
+		return nil
+	}
+	return slices.Concat(a.Objects, a.Hooks)
+}
+
+// carryOver adds the values that random parts have live, or else in the release, to what is kept of the revision. Without a release,
+// only some parts have the live value: see mayCarry. Values that are kept already stay.
 func (r *Renderer) carryOver(ctx context.Context, request Request, found randomParts, k *kept) error {
 	c := manifests.FromContext(ctx).Client
 	if c == nil {
 		return errNoClient
 	}
 	before := map[report.Key]*unstructured.Unstructured{}
-	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
+	for _, object := range request.Adopted.all() {
 		before[keyOf(object, request.Namespace)] = object
 	}
 	known, live := k.places(), map[objectID]*unstructured.Unstructured{}
@@ -64,12 +72,18 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 			}
 			live[value.Object] = object
 		}
+		if request.Adopted == nil && !r.mayCarry(request, value, object, k.lost != "") {
+			continue
+		}
 		if of, exists := carriedValue(object, before[keyOf(value.Object.object(), request.Namespace)], value); exists {
 			carried.Values = append(carried.Values, randomValue{Object: value.Object, Path: value.Path, Value: of})
 		}
 	}
 	for _, group := range found.Groups {
 		if _, isKnown := known[group.place()]; isKnown {
+			continue
+		}
+		if request.Adopted == nil {
 			continue
 		}
 		var objects []map[string]any
@@ -87,17 +101,22 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 	return nil
 }
 
-// asInstalled renders at another time, and as if the objects of the release did not exist. What is made of the time and of
+// asInstalled renders at another time, and as if the objects of the release, or without one those of a rendering, did not exist. What is made of the time and of
 // these objects is found by that, such as the checksum of a password that is looked up: Helm computed it of another password
 // than it has installed.
-func (r *Renderer) asInstalled(ctx context.Context, request Request, at time.Time) ([][]client.Object, error) {
+func (r *Renderer) asInstalled(ctx context.Context, request Request, rendered []client.Object, at time.Time) ([][]client.Object, error) {
 	later, _, err := r.generate(renders.WithTime(ctx, at.Add(anotherTime)), request)
 	if err != nil {
 		return nil, err
 	}
 	hiding := &hidden{objects: map[report.Key]bool{}, namespace: request.Namespace}
-	for _, object := range slices.Concat(request.Adopted.Objects, request.Adopted.Hooks) {
+	for _, object := range request.Adopted.all() {
 		hiding.objects[keyOf(object, request.Namespace)] = true
+	}
+	if request.Adopted == nil {
+		for _, object := range rendered {
+			hiding.objects[keyOf(object, request.Namespace)] = true
+		}
 	}
 	ctx = withClients(ctx, func(c client.Client) client.Client { return &blind{c, hiding} })
 	before, _, err := r.generate(ctx, request)

@@ -24,8 +24,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 )
 
-// reasonRandomValuesLost means that passwords, certificates and other random values of the revision are
-// made anew, because the Secret of the revisions was lost or cannot be read.
+// reasonRandomValuesLost means that random values of the revision are made anew, because the Secret of the revisions was lost or
+// cannot be read. Passwords and certificates that the Secrets of the component have stay.
 //
 // Event type: Warning
 // What to do: check that the workloads take the new values. Leave the Secret of the revisions beside the
@@ -88,7 +88,7 @@ func (r *Renderer) keepRandom(ctx context.Context, request Request, inputs strin
 	cause := digest.Combine(inputs, read.digest())
 	switch {
 	case k.Cause == cause:
-	case read.random.Used(), request.Adopted != nil:
+	case read.random.Used(), request.carries():
 		if err := r.findRandom(ctx, request, objects, k); err != nil {
 			return nil, nil, err
 		}
@@ -119,8 +119,8 @@ func (r *Renderer) findRandom(ctx context.Context, request Request, objects []cl
 		others = append(others, again)
 		found = randomIn(objects, others...)
 	}
-	if request.Adopted != nil {
-		installed, err := r.asInstalled(ctx, request, k.Time)
+	if request.carries() || k.lost != "" {
+		installed, err := r.asInstalled(ctx, request, objects, k.Time)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (r *Renderer) keepValues(ctx context.Context, request Request, read *answer
 	needed := !k.isEmpty() || read.random.Time.Load()
 	if needed && k.lost != "" && !r.Preview {
 		r.Telemetry.Warn(request.Component, reasonRandomValuesLost, telemetry.Apply,
-			fmt.Sprintf("the random values of revision %d are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
+			fmt.Sprintf("the random values of revision %d that no Secret of the component has are made anew, because what was kept of them is lost: %s", k.revision.Number, k.lost))
 	}
 	k.lost = ""
 	if r.Preview || k.secret.saved || !needed || k.secret.record == nil || request.Component.GetDeletionTimestamp() != nil {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -91,6 +92,11 @@ type Request struct {
 	Adopted *Adopted
 	// HooksRan: the hooks of the revision have run before the component existed.
 	HooksRan bool
+	// IsNew: no revision of the component was applied, and it takes over no Helm release.
+	IsNew bool
+	// RestoredFrom is the uid of the previous component, if the component was restored and that is known. HooksOnRestore: the hooks run all the same.
+	RestoredFrom   apitypes.UID
+	HooksOnRestore bool
 	// Retention says how many revisions the history has.
 	revisions.Retention
 }
@@ -104,6 +110,8 @@ type Rendering struct {
 	Digest string
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
+	// RestoredFrom is the uid of the previous component whose objects were found; empty if there is none.
+	RestoredFrom apitypes.UID
 	// Pinned says what is different if the manifests are those of an earlier revision.
 	Pinned Pinned
 	// unsaved is what is to be added to the history.
@@ -115,11 +123,13 @@ type Rendering struct {
 func (r *Renderer) Render(ctx context.Context, request Request, last *Last) (Rendering, error) {
 	last.start(request, r.Now())
 	before := *last
-	objects, read, err := r.render(renders.WithRollbackHooks(ctx, request.Limit > 0), request, last)
+	objects, read, err := r.render(renders.WithRollbackHooks(ctx, request.Limit > 0), &request, last)
 	if err != nil {
 		return Rendering{}, err
 	}
-	rendering := Rendering{Objects: r.forApply(objects), Namespace: request.Namespace, Digest: last.digest, Stored: request.Stored}
+	rendering := Rendering{
+		Objects: r.forApply(objects), Namespace: request.Namespace, Digest: last.digest, Stored: request.Stored, RestoredFrom: request.RestoredFrom,
+	}
 	if rendering.unsaved, err = r.unsaved(ctx, request, last, objects); err == nil {
 		err = r.keepValues(ctx, request, read, &rendering, &last.kept)
 	}
@@ -147,17 +157,25 @@ func (r *Last) start(request Request, now time.Time) {
 	r.kept = next
 }
 
-// render renders the dependent objects, and returns what was read for it.
-func (r *Renderer) render(ctx context.Context, request Request, last *Last) (objects []client.Object, read *answers, err error) {
+// render renders the dependent objects, and returns what was read for it. It notes in the request if the component was restored.
+func (r *Renderer) render(ctx context.Context, of *Request, last *Last) (objects []client.Object, read *answers, err error) {
 	err = r.Telemetry.Part(ctx, metrics.PhaseRender, func(ctx context.Context) error {
-		objects, read, err = r.generate(renders.WithTime(ctx, last.kept.Time), request)
+		ctx = renders.WithTime(ctx, last.kept.Time)
+		if objects, read, err = r.generate(ctx, *of); err != nil {
+			return err
+		}
+		again, err := r.findPrevious(ctx, of, objects, read)
+		if err == nil && again {
+			objects, read, err = r.generate(ctx, *of)
+		}
 		return err
 	})
+	request := *of
 	inputs := inputsOf(ctx, request.Component)
 	if err != nil || inputs == "" {
 		return objects, read, err
 	}
-	if read.random.Used() || (request.Rendered || request.Adopted != nil) && read.asked.Load() || !last.kept.isEmpty() {
+	if read.random.Used() || (request.Rendered || request.carries()) && read.asked.Load() || !last.kept.isEmpty() {
 		if objects, read, err = r.keepRandom(ctx, request, inputs, objects, read, &last.kept); err != nil {
 			return nil, nil, err
 		}
