@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ import (
 // handback are the flags of release.
 type handback struct {
 	*frame
-	toHelm, dryRun bool
+	toHelm, dryRun, keep bool
 	name           string
 	wait           waitFlags
 	// leftOut are the objects of hooks that the record lacks.
@@ -48,7 +50,10 @@ Nothing is written if the component is not ready, or if an object is not as its 
 If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended. Until it
 is done, the component stays suspended, and its deletion keeps the objects.
 
-Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.`
+Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.
+
+With --keep-component the component is not deleted, but loses the finalizer and the status of its operator, and stays suspended for it: a
+Helm operator of operator-sdk for the same kind finds the release with its next start. Stop the operator of the component before that.`
 
 func (f *frame) releaseCommand() *cobra.Command {
 	h := &handback{frame: f}
@@ -61,6 +66,7 @@ func (f *frame) releaseCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.BoolVar(&h.toHelm, "to-helm", false, "make it a Helm release")
 	flags.StringVar(&h.name, "name", "", "the name of the release; by default that of the deployment, after which charts name their objects")
+	flags.BoolVar(&h.keep, "keep-component", false, "leave the component to a Helm operator of the same kind, in place of its deletion")
 	flags.BoolVar(&h.dryRun, "dry-run", false, "print the release, and change nothing")
 	h.wait.addTimeout(command)
 	return command
@@ -84,6 +90,9 @@ type parting struct {
 func (h *handback) run(ctx context.Context, arguments []string) error {
 	if !h.toHelm {
 		return usage("say what the component becomes: --to-helm")
+	}
+	if h.keep && h.name != "" {
+		return usage("--keep-component and --name: a Helm operator finds the release by the name of the component only")
 	}
 	c, err := h.component(ctx, arguments)
 	if apierrors.IsNotFound(err) {
@@ -117,6 +126,13 @@ func (h *handback) run(ctx context.Context, arguments []string) error {
 		if err := h.handOver(ctx, connection, l); err != nil {
 			return err
 		}
+	}
+	if h.keep {
+		if err := h.leave(ctx, connection, l); err != nil {
+			return err
+		}
+		fmt.Fprintf(h.Out, "%s is left to the Helm operator, and revision %d of %s is deployed\n", c, l.release.Revision, l.release.Title())
+		return nil
 	}
 	if err := h.detach(ctx, connection, l); err != nil {
 		return err
@@ -450,4 +466,33 @@ func (h *handback) detach(ctx context.Context, connection *connection, l *partin
 		return fmt.Errorf("delete %s: %w", c, err)
 	}
 	return h.waitFor(ctx, c, h.wait.timeout, goal{text: "gone"})
+}
+
+// leave takes the status, the finalizers and the annotations of its operator from a component. It stays suspended: the operator would take
+// the release over again.
+func (h *handback) leave(ctx context.Context, connection *connection, l *parting) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := connection.reader.Get(ctx, l.component.Type, client.ObjectKeyFromObject(l.component.Object))
+		switch {
+		case err != nil:
+			return err
+		case now.Object.GetUID() != l.component.Object.GetUID() || !isDetached(now):
+			return fmt.Errorf("%s was changed meanwhile, and is not left to another operator; run the command again", l.component)
+		}
+		object, prefix := now.Object, now.Reconciler+"/"
+		object.Object["status"] = map[string]any{"reconciler": now.Reconciler} // by this, another run of the command knows the operator
+		if err := connection.client.Status().Update(ctx, object, client.FieldOwner(steering.FieldManager)); err != nil {
+			return fmt.Errorf("write the status of %s: %w", now, err)
+		}
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == now.Reconciler || strings.HasPrefix(name, prefix) }))
+		annotations := object.GetAnnotations()
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return strings.HasPrefix(key, prefix) && key != prefix+vocabulary.AnnotationSuspend
+		})
+		object.SetAnnotations(annotations)
+		if err := connection.client.Update(ctx, object, client.FieldOwner(steering.FieldManager)); err != nil {
+			return fmt.Errorf("take the finalizer and the annotations of its operator from %s: %w", now, err)
+		}
+		return nil
+	})
 }

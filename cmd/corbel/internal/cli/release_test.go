@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -175,6 +176,21 @@ func (b *bed) releases(t *testing.T) {
 		b.helmGoesOn(objects, before)
 		return
 	}
+	// The component is adopted once more, and left to a Helm operator.
+	if a := b.run("adopt", "helm", "booth", "--as", "shop/booth"); a.code != 0 {
+		t.Fatal(a.text())
+	}
+	golden(t, "release to a helm operator", b.run("release", "shop/booth", "--to-helm", "--keep-component").out)
+	if diff := cmp.Diff(before, b.states(objects)); diff != "" {
+		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+	}
+	b.ownedByHelm("booth", objects)
+	left := b.shop("booth")
+	if len(left.Finalizers) > 0 || left.Status.AppliedGeneration != 0 || left.Status.AdoptedRelease != nil ||
+		!maps.Equal(left.Annotations, map[string]string{operatorName + "/suspend": "true"}) {
+		t.Errorf("finalizers %v, annotations %v, status %+v", left.Finalizers, left.Annotations, left.Status)
+	}
+	check.NoError(b, b.client.Delete(b.ctx, left))
 	b.removes("booth", objects)
 }
 
