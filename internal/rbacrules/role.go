@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/internal/cluster"
 )
@@ -20,6 +21,8 @@ type Operator struct {
 	Account string
 	// Group and Resource are the component's. Group is also the name of the reconciler.
 	Group, Resource string
+	// More are the types of further components of the operator.
+	More []schema.GroupResource
 	// Namespace is the namespace of the operator; it may be an expression of a template.
 	Namespace string
 	// Namespaced gives it rights in its own namespace only, by Roles.
@@ -136,12 +139,13 @@ var whatNamespacesHold = rule{"What is in a namespace, of any type: one that hol
 
 // own returns the rules for the operator's own requests.
 func (o Operator) own() []rule {
-	own := []rule{
-		{"The components.", o.Group, o.Resource, "", "get, list, watch, update, patch"},
-		{"Their status.", o.Group, o.Resource + "/status", "", "patch"},
-		{"What happens to them.", "events.k8s.io", "events", "", "create, patch"},
-		{"Revisions and large inventories, beside the components.", "", "secrets", "", "get, list, create, patch, delete"},
+	var own []rule
+	for _, of := range append([]schema.GroupResource{{Group: o.Group, Resource: o.Resource}}, o.More...) {
+		own = append(own, rule{"The components.", of.Group, of.Resource, "", "get, list, watch, update, patch"},
+			rule{"Their status.", of.Group, of.Resource + "/status", "", "patch"})
 	}
+	own = append(own, rule{"What happens to them.", "events.k8s.io", "events", "", "create, patch"},
+		rule{"Revisions and large inventories, beside the components.", "", "secrets", "", "get, list, create, patch, delete"})
 	if o.ReadsSecrets {
 		own = append(own, rule{"The Secrets that specs refer to.", "", "secrets", "", "get, list, watch"})
 	}

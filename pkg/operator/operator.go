@@ -6,9 +6,7 @@ package operator
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -47,34 +45,10 @@ type Options[T component.Component] struct {
 
 // Main runs the command that the arguments of the process ask for, and ends the process: with 0, or
 // with 1 after an error, which it prints. The command plan has further exit codes.
-func Main[T component.Component](options Options[T]) {
-	err := options.Command().ExecuteContext(ctrl.SetupSignalHandler())
-	code, coded := errors.AsType[exitError](err)
-	switch {
-	case err == nil:
-		os.Exit(0)
-	case coded:
-		os.Exit(int(code))
-	}
-	fmt.Fprintln(os.Stderr, "error:", err)
-	os.Exit(1)
-}
+func Main[T component.Component](options Options[T]) { exit(options.Command()) }
 
 // Command returns the command that Main runs, so that a program can add commands of its own.
-func (o Options[T]) Command() *cobra.Command {
-	root := o.runCommand()
-	root.Use, root.Version = o.Name, version()
-	root.SilenceUsage, root.SilenceErrors = true, true
-	run := o.runCommand()
-	run.Use = "run"
-	root.AddCommand(o.offlineCommands()...)
-	root.AddCommand(run, o.planCommand(), o.uninstallCommand(), &cobra.Command{
-		Use: "version", Short: "Print the version of the program", Args: cobra.NoArgs,
-		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), version()) },
-	})
-	root.CompletionOptions.DisableDefaultCmd = true
-	return root
-}
+func (o Options[T]) Command() *cobra.Command { return program{o.Name, []Kind{o}}.command() }
 
 // version returns the version of the program.
 func version() string {
@@ -99,17 +73,14 @@ func versionIn(info *debug.BuildInfo) string {
 }
 
 // Scheme returns a scheme with the type of the component and the types of Kubernetes.
-func (o Options[T]) Scheme() (*runtime.Scheme, error) {
+func (o Options[T]) Scheme() (*runtime.Scheme, error) { return program{o.Name, []Kind{o}}.scheme() }
+
+// addToScheme adds the types of Scheme to a scheme.
+func (o Options[T]) addToScheme(scheme *runtime.Scheme) error {
 	if o.SchemeBuilder == nil {
-		return nil, errors.New("the option SchemeBuilder is missing: it adds the type of the component")
+		return errors.New("the option SchemeBuilder is missing: it adds the type of the component")
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, o.SchemeBuilder.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	return scheme, nil
+	return errors.Join(clientgoscheme.AddToScheme(scheme), o.SchemeBuilder.AddToScheme(scheme))
 }
 
 // SetUp adds the reconciler to a manager with the scheme, and returns it.

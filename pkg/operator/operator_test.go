@@ -43,6 +43,9 @@ func widgets() Options[*widget.Widget] {
 	}
 }
 
+// programOf is the program of one kind.
+func programOf(o Options[*widget.Widget]) program { return program{o.Name, []Kind{o}} }
+
 func TestMistakesInOptionsAndArguments(t *testing.T) {
 	without := widgets()
 	without.Generator = nil

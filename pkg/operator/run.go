@@ -38,7 +38,7 @@ type settings struct {
 const watchUsage = "the namespaces of the components; by default all, or the own one of an operator that has rights in no other"
 
 // runCommand returns the command that runs the operator.
-func (o Options[T]) runCommand() *cobra.Command {
+func (p program) runCommand() *cobra.Command {
 	var s settings
 	command := &cobra.Command{
 		Short: "Run the operator", Args: cobra.NoArgs,
@@ -48,7 +48,7 @@ func (o Options[T]) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.run(c.Context(), config, s)
+			return p.run(c.Context(), config, s)
 		},
 	}
 	flags := command.Flags()
@@ -65,20 +65,22 @@ func (o Options[T]) runCommand() *cobra.Command {
 }
 
 // namespace returns the namespace of the operator.
-func (o Options[T]) namespace() (string, error) {
-	if own := o.Reconciler.Operator.OperatorNamespace; own != nil {
-		return *own, nil
+func (p program) namespace() (string, error) {
+	for _, kind := range p.kinds {
+		if own := kind.reconcilerOptions().Operator.OperatorNamespace; own != nil {
+			return *own, nil
+		}
 	}
 	return component.OperatorNamespace()
 }
 
 // watched returns the namespaces of the components, of which there is one for an operator with rights in
 // its own namespace only.
-func (o Options[T]) watched(flag []string) ([]string, error) {
-	if !o.Reconciler.Operator.Namespaced {
+func (p program) watched(flag []string) ([]string, error) {
+	if !slices.ContainsFunc(p.kinds, func(kind Kind) bool { return kind.reconcilerOptions().Operator.Namespaced }) {
 		return flag, nil
 	}
-	own, err := o.namespace()
+	own, err := p.namespace()
 	if err != nil {
 		return nil, err
 	}
@@ -88,19 +90,20 @@ func (o Options[T]) watched(flag []string) ([]string, error) {
 	return []string{own}, nil
 }
 
-// selected returns the options of an operator for the components that a selector selects, and the name of its lease.
-func (o Options[T]) selected(selector string) (selected Options[T], lease string, err error) {
+// selected returns the selector of the components, which is nil for all, and the name of the lease of an operator for them.
+func (p program) selected(selector string) (*metav1.LabelSelector, string, error) {
 	if selector == "" {
-		return o, o.Name, nil
+		return nil, p.name, nil
 	}
-	if o.Reconciler.Controller.LabelSelector != nil {
-		return o, "", fmt.Errorf("--selector=%s: this operator selects its components by itself", selector)
+	if slices.ContainsFunc(p.kinds, func(kind Kind) bool { return kind.reconcilerOptions().Controller.LabelSelector != nil }) {
+		return nil, "", fmt.Errorf("--selector=%s: this operator selects its components by itself", selector)
 	}
-	if o.Reconciler.Controller.LabelSelector, err = metav1.ParseToLabelSelector(selector); err != nil {
-		return o, "", fmt.Errorf("--selector=%s: %w; write key=value, key in (value), key notin (value), key or !key", selector, err)
+	parsed, err := metav1.ParseToLabelSelector(selector)
+	if err != nil {
+		return nil, "", fmt.Errorf("--selector=%s: %w; write key=value, key in (value), key notin (value), key or !key", selector, err)
 	}
-	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(o.Reconciler.Controller.LabelSelector)))
-	return o, fmt.Sprintf("%s-%x", o.Name, sum[:4]), nil
+	sum := sha256.Sum256([]byte(metav1.FormatLabelSelector(parsed)))
+	return parsed, fmt.Sprintf("%s-%x", p.name, sum[:4]), nil
 }
 
 // managerOptions are the options of a manager whose client reads Secrets and ConfigMaps without a
@@ -113,18 +116,18 @@ func managerOptions(scheme *runtime.Scheme) ctrl.Options {
 }
 
 // run runs the operator until the context ends.
-func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) error {
-	o, lease, err := o.selected(s.selector)
+func (p program) run(ctx context.Context, config *rest.Config, s settings) error {
+	selector, lease, err := p.selected(s.selector)
 	if err != nil {
 		return err
 	}
-	scheme, err := o.Scheme()
+	scheme, err := p.scheme()
 	if err != nil {
 		return err
 	}
 	options := managerOptions(scheme)
 	options.Metrics, options.HealthProbeBindAddress = metricsserver.Options{BindAddress: s.metrics}, s.probes
-	if s.namespaces, err = o.watched(s.namespaces); err != nil {
+	if s.namespaces, err = p.watched(s.namespaces); err != nil {
 		return err
 	}
 	if len(s.namespaces) > 0 {
@@ -133,23 +136,26 @@ func (o Options[T]) run(ctx context.Context, config *rest.Config, s settings) er
 			options.Cache.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
+	var lock *component.LeaderLock
 	if s.leaderElect {
-		namespace, err := o.namespace()
+		namespace, err := p.namespace()
 		if err != nil {
 			return err
 		}
-		if o.Reconciler.Controller.LeaderLock, err = component.NewLeaderLock(config, namespace, lease); err != nil {
+		if lock, err = component.NewLeaderLock(config, namespace, lease); err != nil {
 			return err
 		}
-		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, o.Reconciler.Controller.LeaderLock
+		options.LeaderElection, options.LeaderElectionResourceLockInterface = true, lock
 		options.LeaderElectionReleaseOnCancel = true // the process ends when the manager does
 	}
 	manager, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}
-	if _, err := o.SetUp(manager); err != nil {
-		return err
+	for _, kind := range p.kinds {
+		if err := kind.setUp(manager, selector, lock); err != nil {
+			return err
+		}
 	}
 	for _, add := range []func(string, healthz.Checker) error{manager.AddHealthzCheck, manager.AddReadyzCheck} {
 		if err := add("ping", healthz.Ping); err != nil {

@@ -67,7 +67,7 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	s := settings{metrics: freeAddress(t), probes: freeAddress(t), leaderElect: true, namespaces: []string{"default"}}
-	go func() { ended <- widgets().run(ctx, config, s) }()
+	go func() { ended <- programOf(widgets()).run(ctx, config, s) }()
 	defer func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -123,21 +123,21 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 func TestOperatorsWithOtherSelectorsElectOtherLeaders(t *testing.T) {
 	leases := map[string]bool{}
 	for _, selector := range []string{"", "shard=a", "shard notin (a)", "shard in (b,c)"} {
-		o, lease, err := widgets().selected(selector)
+		parsed, lease, err := programOf(widgets()).selected(selector)
 		check.NoError(t, err)
-		if selector == "" != (o.Reconciler.Controller.LabelSelector == nil) || !strings.HasPrefix(lease, o.Name) || leases[lease] {
-			t.Errorf("%q: selector %v, lease %s", selector, o.Reconciler.Controller.LabelSelector, lease)
+		if selector == "" != (parsed == nil) || !strings.HasPrefix(lease, widgets().Name) || leases[lease] {
+			t.Errorf("%q: selector %v, lease %s", selector, parsed, lease)
 		}
 		leases[lease] = true
 	}
-	if _, again, err := widgets().selected("shard in (c, b)"); err != nil || !leases[again] {
+	if _, again, err := programOf(widgets()).selected("shard in (c, b)"); err != nil || !leases[again] {
 		t.Errorf("the same selector in other words has the lease %s, error %v", again, err)
 	}
 	own := widgets()
 	own.Reconciler.Controller.LabelSelector = &metav1.LabelSelector{}
-	for want, refused := range map[string]func() (Options[*widget.Widget], string, error){
-		"selects its components by itself": func() (Options[*widget.Widget], string, error) { return own.selected("a=b") },
-		"key notin (value)":                func() (Options[*widget.Widget], string, error) { return widgets().selected("a!=b") },
+	for want, refused := range map[string]func() (*metav1.LabelSelector, string, error){
+		"selects its components by itself": func() (*metav1.LabelSelector, string, error) { return programOf(own).selected("a=b") },
+		"key notin (value)":                func() (*metav1.LabelSelector, string, error) { return programOf(widgets()).selected("a!=b") },
 	} {
 		if _, _, err := refused(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

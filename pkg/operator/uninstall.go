@@ -30,7 +30,7 @@ import (
 )
 
 // uninstallCommand returns the command that deletes all components.
-func (o Options[T]) uninstallCommand() *cobra.Command {
+func (p program) uninstallCommand() *cobra.Command {
 	var timeout time.Duration
 	var namespaces []string
 	var crds bool
@@ -41,11 +41,11 @@ func (o Options[T]) uninstallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			scheme, err := o.Scheme()
+			scheme, err := p.scheme()
 			if err != nil {
 				return err
 			}
-			if namespaces, err = o.watched(namespaces); err != nil {
+			if namespaces, err = p.watched(namespaces); err != nil {
 				return err
 			}
 			local, err := client.New(config, client.Options{Scheme: scheme})
@@ -54,10 +54,15 @@ func (o Options[T]) uninstallCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			if err := o.uninstall(ctx, local, namespaces, c.OutOrStdout()); err != nil || !crds {
-				return err
+			var errs []error
+			for _, kind := range p.kinds {
+				err := kind.uninstall(ctx, local, namespaces, c.OutOrStdout())
+				if err == nil && crds {
+					err = kind.deleteSharedTypes(ctx, local, c.OutOrStdout())
+				}
+				errs = append(errs, err)
 			}
-			return o.deleteSharedTypes(ctx, local, c.OutOrStdout())
+			return errors.Join(errs...)
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long it waits for the components to be gone")

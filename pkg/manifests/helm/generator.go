@@ -130,6 +130,9 @@ func (g *generator) Generate(ctx context.Context, namespace, name string, parame
 		return nil, err
 	}
 	return timeout.Run(ctx, g.runner, g.options.Timeout, func(ctx context.Context) ([]client.Object, error) {
+		if g.options.KeepIntegers {
+			return g.render(ctx, namespace, name, values)
+		}
 		if err := makeFloats(values); err != nil {
 			return nil, err
 		}
@@ -199,6 +202,11 @@ type Options struct {
 	//
 	// Default: Helm
 	ReleaseService string
+	// KeepIntegers passes whole numbers of the parameters to the templates as they are, as the Helm operator of operator-sdk does. Helm
+	// itself makes floating-point numbers of them, and a template prints 1e+06 for 1000000.
+	//
+	// Default: false
+	KeepIntegers bool
 	// KubeVersion is the version of Kubernetes to render for, such as "1.33.1".
 	//
 	// Default: that of the target

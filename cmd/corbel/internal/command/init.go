@@ -27,6 +27,7 @@ type initFlags struct {
 	options                scaffold.Options
 	spec                   string
 	chart, kustomize, yaml string
+	operator               string
 	goCode, update         bool
 	library                string
 	remote                 remote.Client
@@ -35,6 +36,7 @@ type initFlags struct {
 const initExample = `  corbel init shop-operator --from-chart ./shop --kind Shop --group shop.example.com
   corbel init shop-operator --from-chart shop-1.2.0.tgz --kind Shop --group shop.example.com --spec full
   corbel init shop-operator --from-chart oci://registry.example.com/charts/shop:1.2.0 --kind Shop --group shop.example.com
+  corbel init shop-operator --from-operator ./shop-helm-operator
   corbel init shop-operator --from-kustomize ./config/default --kind Shop --group shop.example.com
   corbel init --update --from-chart shop-1.3.0.tgz`
 
@@ -55,12 +57,23 @@ func initCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "init FOLDER", Short: "Make the project of an operator", Long: initHelp, Example: initExample, Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if f.update {
-				for _, name := range []string{"kind", "group", "version", "module", "spec", "field", "namespaced", "impersonate", "patches", "go"} {
-					if c.Flags().Changed(name) {
-						return fmt.Errorf("--%s cannot be changed by --update: the project has it on record in corbel.yaml", name)
-					}
+			ofKind, reason := []string{"kind", "group", "version", "spec", "field", "impersonate", "patches"}, ""
+			switch {
+			case f.update:
+				ofKind, reason = append(ofKind, "module", "namespaced", "go"), "cannot be changed by --update: the project has it on record in corbel.yaml"
+			case f.operator != "":
+				reason = "is not for --from-operator: the kinds stay as the Helm operator has them"
+			default:
+				ofKind = nil
+			}
+			var mistakes []error
+			for _, name := range ofKind {
+				if c.Flags().Changed(name) {
+					mistakes = append(mistakes, fmt.Errorf("--%s %s", name, reason))
 				}
+			}
+			if len(mistakes) > 0 {
+				return errors.Join(mistakes...)
 			}
 			return f.run(c.Context(), c.ErrOrStderr(), args)
 		},
@@ -69,6 +82,7 @@ func initCommand() *cobra.Command {
 	flags.StringVar(&f.chart, "from-chart", "", "a Helm chart: a folder, a packed chart (*.tgz), oci://REGISTRY/PATH[:VERSION][@DIGEST], by default the newest release, or https://…")
 	flags.StringVar(&f.kustomize, "from-kustomize", "", "a folder with a kustomization; the files that it refers to are copied, from its git repository, or without one from the current folder")
 	flags.StringVar(&f.yaml, "from-yaml", "", "a folder with manifests, which may be Go templates")
+	flags.StringVar(&f.operator, "from-operator", "", "the folder of a Helm operator of operator-sdk, with watches.yaml, helm-charts and config: the project has its kinds and charts")
 	flags.BoolVar(&f.goCode, "go", false, "a generator in Go")
 	flags.StringVar(&f.options.Kind, "kind", "", "the kind of the component, such as Shop")
 	flags.StringVar(&f.options.Group, "group", "", "the API group of the component, such as shop.example.com")
@@ -147,6 +161,7 @@ func (f *initFlags) source() (source scaffold.Source, err error) {
 	count := 0
 	for _, named := range []scaffold.Source{
 		{Form: scaffold.FormChart, Path: f.chart}, {Form: scaffold.FormKustomize, Path: f.kustomize}, {Form: scaffold.FormYAML, Path: f.yaml},
+		{Form: scaffold.FormOperator, Path: f.operator},
 	} {
 		if named.Path != "" {
 			source = named
@@ -158,10 +173,12 @@ func (f *initFlags) source() (source scaffold.Source, err error) {
 		count++
 	}
 	switch {
+	case f.update && f.operator != "":
+		return source, errors.New("--from-operator makes a new project: --update --from-chart takes a newer chart over")
 	case f.update && count == 0:
 		return source, nil
 	case count != 1:
-		return source, errors.New("name one source: --from-chart, --from-kustomize, --from-yaml or --go")
+		return source, errors.New("name one source: --from-chart, --from-kustomize, --from-yaml, --from-operator or --go")
 	case source.Form != scaffold.FormChart && remote.IsRemote(source.Path):
 		return source, fmt.Errorf("--from-%s %s: only charts are fetched; name a folder", source.Form, source.Path)
 	}

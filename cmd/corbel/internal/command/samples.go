@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 	"github.com/corbel-run/corbel/internal/cluster"
 	"github.com/corbel-run/corbel/internal/deploy"
 	"github.com/corbel-run/corbel/internal/document"
@@ -30,7 +32,7 @@ type samples struct {
 	applied                     map[string]*unstructured.Unstructured
 }
 
-// readSamples reads the folder samples, and the folder prerequisites in it. Objects without a namespace get the only one that the
+// readSamples reads the folder samples of each kind, and the folder prerequisites in it. Objects without a namespace get the only one that the
 // operator watches, or default. Applied are those that were applied before.
 func readSamples(folder string, installed deploy.Operator, applied map[string]*unstructured.Unstructured) (samples, error) {
 	namespace := "default"
@@ -38,12 +40,16 @@ func readSamples(folder string, installed deploy.Operator, applied map[string]*u
 		namespace = installed.Namespace
 	}
 	s := samples{applied: applied}
-	var err error
-	if s.all, err = readObjects(folder, "samples", namespace); err != nil {
-		return samples{}, err
-	}
-	if s.prerequisites, err = readObjects(folder, "samples/prerequisites", namespace); err != nil {
-		return samples{}, err
+	for _, of := range scaffold.KindFolders(folder) {
+		all, err := readObjects(folder, path.Join(of, "samples"), namespace)
+		if err != nil {
+			return samples{}, err
+		}
+		prerequisites, err := readObjects(folder, path.Join(of, "samples/prerequisites"), namespace)
+		if err != nil {
+			return samples{}, err
+		}
+		s.all, s.prerequisites = append(s.all, all...), append(s.prerequisites, prerequisites...)
 	}
 	s.pending = slices.Concat(s.prerequisites, s.all)
 	return s, nil

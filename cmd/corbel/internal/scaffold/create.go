@@ -9,10 +9,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/corbel-run/corbel/internal/rbacrules"
 )
 
 // Report says what an author should know about a project.
@@ -33,8 +38,8 @@ func Create(ctx context.Context, o Options, source Source, corbel Corbel, target
 		return Report{}, err
 	}
 	o.Name = filepath.Base(target)
-	o.setSource(source)
-	if err := errors.Join(o.validate(), checkTarget(target)); err != nil {
+	parts, err := partsOf(&o, source)
+	if err := errors.Join(err, checkTarget(target)); err != nil {
 		return Report{}, err
 	}
 	unmake, err := makeFolders(filepath.Dir(target))
@@ -47,15 +52,19 @@ func Create(ctx context.Context, o Options, source Source, corbel Corbel, target
 		return Report{}, fmt.Errorf("the folder of the project cannot be made: %w", err)
 	}
 	defer os.RemoveAll(stage)
-	samples, err := source.copyTo(stage, &o)
-	if err != nil {
-		return Report{}, err
+	var notes []string
+	for _, p := range parts {
+		folder := filepath.Join(stage, p.o.Package)
+		if p.samples, err = p.source.copyTo(folder, p.o); err != nil {
+			return Report{}, err
+		}
+		more, err := p.o.fetchSubcharts(ctx, p.source, folder, nil, tools.Progress)
+		if err != nil {
+			return Report{}, err
+		}
+		notes = append(notes, more...)
 	}
-	notes, err := o.fetchSubcharts(ctx, source, stage, nil, tools.Progress)
-	if err != nil {
-		return Report{}, err
-	}
-	report, err := build(ctx, &o, corbel, stage, samples, nil, tools)
+	report, err := build(ctx, &o, corbel, stage, parts, nil, tools)
 	report.Notes = append(notes, report.Notes...)
 	if err != nil {
 		return Report{}, err
@@ -123,58 +132,88 @@ func checkTarget(target string) error {
 	return nil
 }
 
+// part is a kind of a project that is made, with its source.
+type part struct {
+	o       *Options
+	source  Source
+	samples []sample
+	learned learned
+}
+
+// partsOf returns the kinds of a new project. The error has all mistakes.
+func partsOf(o *Options, source Source) ([]*part, error) {
+	if source.Form != FormOperator {
+		o.setSource(source)
+		return []*part{{o: o, source: source}}, o.validate()
+	}
+	parts, left, err := readHelmOperator(source.Path, *o)
+	mistakes := []error{err}
+	seen := map[string]bool{}
+	for _, p := range parts {
+		p.source.Repositories = source.Repositories
+		if o.Module == "" {
+			o.Module = p.o.Group + "/" + o.Name
+		}
+		p.o.Module = o.Module
+		for mistake := range strings.Lines(fmt.Sprint(p.o.validate())) {
+			if mistake = strings.TrimSpace(mistake); mistake != fmt.Sprint(nil) && !seen[mistake] {
+				seen[mistake] = true
+				mistakes = append(mistakes, errors.New(strings.ReplaceAll(mistake, "--", "")))
+			}
+		}
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return nil, err
+	}
+	o.Form, o.Origin = FormOperator, filepath.Base(source.Path)
+	if len(parts) == 1 {
+		*o = *parts[0].o
+		parts[0].o = o
+	}
+	o.Left = left
+	return parts, nil
+}
+
 // build makes the whole project in a folder that has its source. Previous is the project that is updated, or nil.
-func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples []sample, previous *project, tools Toolchain) (Report, error) {
-	learned, err := learn(ctx, o, stage, samples, previous.parameters(*o), previous == nil)
+func build(ctx context.Context, o *Options, corbel Corbel, stage string, parts []*part, previous *project, tools Toolchain) (Report, error) {
+	root := contents{Options: *o, Corbel: corbel, ControllerGen: ControllerGen, KubeVersion: kubeVersion}
+	var notes []string
+	for _, p := range parts {
+		var err error
+		if p.learned, err = learn(ctx, p.o, filepath.Join(stage, p.o.Package), p.samples, previous.parameters(*p.o), previous == nil); err != nil {
+			return Report{}, err
+		}
+		notes = append(notes, p.learned.notes...)
+		c := root
+		c.Options, c.Folder, c.Values = *p.o, folders[p.o.Form], p.learned.code
+		c.HasPatches, c.Escalates = p.o.Former == nil && (p.o.Patches || !p.learned.escalates), p.learned.escalates
+		c.CreatesNamespaces, c.Fixed = p.learned.createsNamespaces, p.learned.fixed
+		if len(parts) == 1 {
+			root = c
+			break
+		}
+		root.Several, o.Kinds = append(root.Several, c), append(o.Kinds, *p.o)
+	}
+	files, err := root.files()
 	if err != nil {
 		return Report{}, err
 	}
-	c := contents{
-		Options: *o, Corbel: corbel, ControllerGen: ControllerGen, KubeVersion: kubeVersion, Folder: folders[o.Form],
-		Values:     learned.code,
-		HasPatches: o.Patches || !learned.escalates, Escalates: learned.escalates, CreatesNamespaces: learned.createsNamespaces, Fixed: learned.fixed,
-	}
-	files, err := c.files()
-	if err != nil {
+	if files["deploy/templates/rbac.yaml"], err = rightsOf(parts); err != nil {
 		return Report{}, err
 	}
-	files["deploy/templates/rbac.yaml"] = []byte(learned.rights)
-	if files[o.sampleFile()], err = sampleOf(*o, learned); err != nil {
-		return Report{}, err
+	for _, p := range parts {
+		more, err := p.finish(ctx, files, stage, previous)
+		if err != nil {
+			return Report{}, err
+		}
+		notes = append(notes, more...)
 	}
-	ofAuthor := learned.keepSample || learned.unrendered != "" // the golden file is that of the sample of the author
-	if ofAuthor {
-		previous.keep(files, goldenFile)
-		previous.keep(files, prerequisitesFile)
-	}
-	if learned.keepSample || previous.hasChanged(o.sampleFile()) { // new defaults in its comments are worth no conflict
-		previous.keep(files, o.sampleFile())
-	}
-	table, err := fieldTable(files, *o)
-	if err != nil {
-		return Report{}, err
-	}
-	files[readmeFile] = withTable(files[readmeFile], table)
 	for name, content := range files {
 		if err := writeFile(filepath.Join(stage, filepath.FromSlash(name)), content); err != nil {
 			return Report{}, err
 		}
 	}
-	notes := learned.notes
-	if !ofAuthor {
-		golden, err := o.golden(ctx, stage)
-		if err != nil && previous.hasChanged(o.sampleFile()) { // the chart needs more than the sample that the author has replaced
-			golden, err = previous.base[goldenFile], nil
-		}
-		if err == nil && golden != nil { // that of a generator in Go is a template
-			more, writeErr := writeGolden(stage, golden)
-			notes, err = append(notes, more...), writeErr
-		}
-		if err != nil {
-			return Report{}, fmt.Errorf("write %s: %w", goldenFile, err)
-		}
-	}
-	if err := tools.complete(ctx, stage); err != nil {
+	if err := tools.complete(ctx, stage, root.APIFolders()); err != nil {
 		return Report{}, err
 	}
 	if err := CheckDefinitions(stage); err != nil {
@@ -188,6 +227,57 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, samples
 		return Report{}, err
 	}
 	return Report{Files: record, Notes: notes}, nil
+}
+
+// finish adds the sample of a kind and the table of its fields to the files of the project, and writes its golden file.
+func (p *part) finish(ctx context.Context, files map[string][]byte, stage string, previous *project) (notes []string, err error) {
+	o, learned := *p.o, p.learned
+	sampleFile := path.Join(o.Package, o.sampleFile())
+	if files[sampleFile], err = sampleOf(o, learned); err != nil {
+		return nil, err
+	}
+	ofAuthor := learned.keepSample || learned.unrendered != "" // the golden file is that of the sample of the author
+	if ofAuthor {
+		previous.keep(files, goldenFile)
+		previous.keep(files, prerequisitesFile)
+	}
+	if learned.keepSample || o.Former != nil || previous.hasChanged(o.sampleFile()) { // new defaults in its comments are worth no conflict
+		previous.keep(files, sampleFile)
+	}
+	if o.Former == nil {
+		table, err := fieldTable(files, o)
+		if err != nil {
+			return nil, err
+		}
+		files[readmeFile] = withTable(files[readmeFile], table)
+	}
+	folder := filepath.Join(stage, o.Package)
+	if err := writeFile(filepath.Join(folder, filepath.FromSlash(o.sampleFile())), files[sampleFile]); err != nil || ofAuthor {
+		return nil, err
+	}
+	golden, err := o.golden(ctx, folder)
+	if err != nil && previous.hasChanged(o.sampleFile()) { // the chart needs more than the sample that the author has replaced
+		golden, err = previous.base[goldenFile], nil
+	}
+	if err == nil && golden != nil { // that of a generator in Go is a template
+		notes, err = writeGolden(folder, golden)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", path.Join(o.Package, goldenFile), err)
+	}
+	return notes, nil
+}
+
+// rightsOf returns the roles of an operator for all kinds of a project.
+func rightsOf(parts []*part) ([]byte, error) {
+	operator, kinds := parts[0].learned.operator, parts[0].learned.kinds
+	for _, p := range parts[1:] {
+		operator.More = append(operator.More, schema.GroupResource{Group: p.o.Group, Resource: p.o.Plural()})
+		operator.CreatesNamespaces = operator.CreatesNamespaces || p.learned.operator.CreatesNamespaces
+		kinds = rbacrules.Merge(kinds, p.learned.kinds)
+	}
+	text, err := operator.YAML(kinds)
+	return []byte(text), err
 }
 
 // writeGolden writes the golden file, and the objects that it needs.
@@ -238,5 +328,5 @@ func (o Options) sampleFile() string { return "samples/" + o.Variable() + ".yaml
 // isSource reports whether a file is part of the source of the project.
 func (o Options) isSource(name string) bool {
 	folder := folders[o.Form]
-	return folder != "" && strings.HasPrefix(name, folder+"/")
+	return folder != "" && strings.HasPrefix(name, path.Join(o.Package, folder)+"/") || slices.ContainsFunc(o.Kinds, func(kind Options) bool { return kind.isSource(name) })
 }

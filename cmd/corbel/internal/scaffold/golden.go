@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +33,11 @@ const goldenFile = "testdata/sample.golden"
 func (o Options) generator(project fs.FS) (manifests.Generator, error) {
 	switch folder := o.SourceFolder(); o.Form {
 	case FormChart:
-		return helm.New(project, folder, helm.Options{KubeVersion: kubeVersion})
+		chart, err := helm.New(project, folder, helm.Options{KubeVersion: kubeVersion, KeepIntegers: o.Former != nil})
+		if err != nil || o.Former == nil || o.Former.Overrides == nil {
+			return chart, err
+		}
+		return manifests.Transform(chart, manifests.WithParameterTransformer(manifests.ParameterTransformerFunc(o.Former.override))), nil
 	case FormKustomize:
 		return kustomize.New(project, folder, kustomize.Options{})
 	default:
@@ -54,11 +59,11 @@ func (o Options) golden(ctx context.Context, folder string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, parameters, err := sampleIn(sample)
+	name, parameters, err := o.sampleIn(sample)
 	if err != nil {
 		return nil, err
 	}
-	text, err := renders.GoldenText(manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(ctx), func(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	text, err := renders.GoldenText(manifests.Context{ReconcilerName: o.Reconciler(), Revision: 1}.In(ctx), func(ctx context.Context) ([]*unstructured.Unstructured, error) {
 		objects, err := manifests.Generate(ctx, generator, "default", name, types.UnstructurableMap(parameters))
 		if err != nil {
 			return nil, err
@@ -68,14 +73,25 @@ func (o Options) golden(ctx context.Context, folder string) ([]byte, error) {
 	return []byte(text), err
 }
 
+// override puts the values that take precedence over the spec, as the project does.
+func (f *Former) override(_, _ string, spec types.Unstructurable) (types.Unstructurable, error) {
+	const below = "the spec"
+	values := maps.Clone(f.Overrides)
+	values[below] = spec.ToUnstructured()
+	return types.UnstructurableMap(component.MergedParameters(values, below)), nil
+}
+
 // sampleIn returns the name and the parameters of a sample.
-func sampleIn(text []byte) (name string, parameters map[string]any, err error) {
+func (o Options) sampleIn(text []byte) (name string, parameters map[string]any, err error) {
 	var object struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     map[string]any    `json:"spec"`
 	}
 	if err := yaml.Unmarshal(text, &object); err != nil || object.Spec == nil {
 		return object.Metadata.Name, nil, err
+	}
+	if o.Former != nil {
+		return object.Metadata.Name, component.Parameters(object.Spec), nil
 	}
 	for _, name := range reserved {
 		if name != "values" {

@@ -27,9 +27,11 @@ import (
 
 // learned is what a source says.
 type learned struct {
-	code   values.Code
-	rights string         // manifests
-	sample map[string]any // values of a chart with which it renders
+	code values.Code
+	// operator needs the rights for the kinds.
+	operator rbacrules.Operator
+	kinds    []rbacrules.Kind
+	sample   map[string]any // values of a chart with which it renders
 	// keepSample says that only the sample of the author can be rendered.
 	keepSample bool
 	// failure says why the default values of a chart cannot be rendered, and unrendered why no sample can be; empty if they can.
@@ -53,8 +55,7 @@ func learn(ctx context.Context, o *Options, stage string, samples []sample, own 
 			return l, err
 		}
 	}
-	kinds, err := l.kinds(ctx, *o, source, samples, own)
-	if err != nil {
+	if l.kinds, err = l.kindsOf(ctx, *o, source, samples, own); err != nil {
 		return l, err
 	}
 	if o.Form == FormChart {
@@ -62,28 +63,30 @@ func learn(ctx context.Context, o *Options, stage string, samples []sample, own 
 			return l, err
 		}
 	}
-	if l.escalates = rbacrules.Escalates(kinds); l.escalates {
+	if l.escalates = rbacrules.Escalates(l.kinds); l.escalates {
 		l.notes = append(l.notes, noteOfEscalation(*o))
 	}
 	if count := len(l.fixed); count > 0 {
 		l.notes = append(l.notes, fmt.Sprintf("there can be one component only, because these objects have the same name for each component: %s (%d in all)",
 			strings.Join(l.fixed[:min(count, 3)], ", "), count))
 	}
-	operator := rbacrules.Operator{
+	l.operator = rbacrules.Operator{
 		Account: o.Name, Group: o.Group, Resource: o.Plural(), Namespace: "{{ .Release.Namespace }}", Namespaced: o.Namespaced,
 		CreatesNamespaces: l.createsNamespaces, ReadsSecrets: l.code.HasSecrets,
 	}
 	if o.Impersonate {
-		operator.Deployer = Deployer
+		l.operator.Deployer = Deployer
 	}
-	l.rights, err = operator.YAML(kinds)
-	return l, err
+	return l, nil
 }
 
 // noteOfEscalation says what it means that an operator writes roles or bindings.
 func noteOfEscalation(o Options) string {
 	const may = "the manifests have roles or bindings, so the rules in deploy/templates/rbac.yaml have escalate or bind: "
-	if o.Patches {
+	switch {
+	case o.Former != nil:
+		return may + "find out what the values of the chart can put into roles, because who may write the custom resource decides about it"
+	case o.Patches:
 		return may + "users who may write the custom resource can give themselves any right by its field patches (--patches)"
 	}
 	return may + "the spec has no field patches, by which users of the custom resource could give themselves any right; --patches adds it"
@@ -295,8 +298,8 @@ func optionalFile(source fs.FS, name string) ([]byte, error) {
 	return content, err
 }
 
-// kinds returns the kinds of objects that the source can render, and chooses the sample.
-func (l *learned) kinds(ctx context.Context, o Options, source fs.FS, samples []sample, own map[string]any) ([]rbacrules.Kind, error) {
+// kindsOf returns the kinds of objects that the source can render, and chooses the sample.
+func (l *learned) kindsOf(ctx context.Context, o Options, source fs.FS, samples []sample, own map[string]any) ([]rbacrules.Kind, error) {
 	switch o.Form {
 	case FormChart:
 		scanned, unknown, err := rbacrules.ScanChart(source, "chart")
@@ -337,7 +340,10 @@ func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, sa
 	if err != nil {
 		return nil, nil, fmt.Errorf("the chart cannot be loaded: %w", err)
 	}
-	all, err = l.rendered(ctx, o, generator, nil)
+	if o.Former != nil && o.Former.sample != nil {
+		l.sample, samples = o.Former.sample, append([]sample{{"values.yaml", []byte("{}")}}, samples...)
+	}
+	all, err = l.rendered(ctx, o, generator, l.sample)
 	found, failure := err == nil, err
 	if err != nil {
 		l.failure = err.Error()
@@ -381,7 +387,7 @@ func (l *learned) renderSamples(ctx context.Context, o Options, source fs.FS, sa
 
 // rendered returns the kinds of what a generator renders.
 func (l *learned) rendered(ctx context.Context, o Options, generator manifests.Generator, parameters map[string]any) ([]rbacrules.Kind, error) {
-	ctx = manifests.Context{ReconcilerName: o.Group, Revision: 1}.In(ctx)
+	ctx = manifests.Context{ReconcilerName: o.Reconciler(), Revision: 1}.In(ctx)
 	objects, err := manifests.Generate(ctx, generator, "default", "sample", types.UnstructurableMap(parameters))
 	if err != nil {
 		return nil, err

@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"go/token"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -53,6 +55,14 @@ type Options struct {
 	// Overlay is the folder of the kustomization that is built, below the folder that holds all files that it refers to. It is empty
 	// if the two are the same folder.
 	Overlay string `json:"overlay,omitempty"`
+	// Former is what the kind had under a Helm operator; nil for a new kind.
+	Former *Former `json:"former,omitempty"`
+	// Left is what is not carried over from a Helm operator, in sentences.
+	Left []string `json:"left,omitempty"`
+	// Package is the folder and the Go package of a kind; empty if the project has one kind only.
+	Package string `json:"package,omitempty"`
+	// Kinds are the kinds of a project with several; those fields that are about a kind are empty then.
+	Kinds []Options `json:"kinds,omitempty"`
 }
 
 // SpecMode says which values of a chart are typed fields of the spec.
@@ -77,6 +87,8 @@ const (
 	FormKustomize Form = "kustomize"
 	FormYAML      Form = "yaml"
 	FormGo        Form = "go"
+	// FormOperator is the folder of a Helm operator. The kinds of the project have the form chart.
+	FormOperator Form = "operator"
 )
 
 var (
@@ -145,6 +157,8 @@ func (o *Options) setSource(source Source) {
 func (o Options) Plural() string {
 	singular := strings.ToLower(o.Kind)
 	switch {
+	case o.Former != nil:
+		return o.Former.Plural
 	case strings.HasSuffix(singular, "s"), strings.HasSuffix(singular, "x"), strings.HasSuffix(singular, "z"), strings.HasSuffix(singular, "ch"), strings.HasSuffix(singular, "sh"):
 		return singular + "es"
 	case strings.HasSuffix(singular, "y") && len(singular) > 1 && !strings.ContainsRune("aeiou", rune(singular[len(singular)-2])):
@@ -159,8 +173,33 @@ func (o Options) SourceFolder() string { return path.Join(folders[o.Form], o.Ove
 // Receiver returns the name of the receiver of the methods of the component.
 func (o Options) Receiver() string { return string(unicode.ToLower(rune(o.Kind[0]))) }
 
+// Singular returns the singular name of the resource.
+func (o Options) Singular() string {
+	if o.Former != nil && o.Former.Singular != "" {
+		return o.Former.Singular
+	}
+	return o.Variable()
+}
+
+// Reconciler returns the name of the reconciler, which differs from those of the other kinds of the project.
+func (o Options) Reconciler() string {
+	if o.Package != "" {
+		return o.Variable() + "." + o.Group
+	}
+	return o.Group
+}
+
+// packageOf returns the package of a kind. The name is no keyword, and no other folder of a project.
+func packageOf(kind string) string {
+	name := strings.ToLower(kind)
+	if token.IsKeyword(name) || slices.Contains([]string{"main", "deploy", "bin", "vendor", "internal", "testdata"}, name) {
+		name += "kind"
+	}
+	return name
+}
+
 // Variable returns the kind as the name of a variable or file.
 func (o Options) Variable() string { return strings.ToLower(o.Kind) }
 
 // API returns the import path of the types.
-func (o Options) API() string { return path.Join(o.Module, "api", o.Version) }
+func (o Options) API() string { return path.Join(o.Module, o.Package, "api", o.Version) }

@@ -36,7 +36,7 @@ const (
 // has changed it. A README without the comments around the table stays as it is.
 func WriteFieldTable(folder string) (changed bool, err error) {
 	o, err := readRecord(folder)
-	if err != nil {
+	if err != nil || o.Former != nil || len(o.Kinds) > 0 { // the spec has the values of the chart, and no fields
 		return false, err
 	}
 	readme, err := os.ReadFile(filepath.Join(folder, readmeFile))

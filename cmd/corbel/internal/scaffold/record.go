@@ -53,7 +53,7 @@ func writeRecord(o Options, folder string, files map[string][]byte) error {
 		return err
 	}
 	head := "# What this project was made of; corbel init --update reads it.\n"
-	if o.Form == FormChart {
+	if o.Form == FormChart && o.Former == nil {
 		head += "# fields: the values of the chart that are fields of the spec. A path is the keys of a value with dots between them, such as image.tag; that of an\n" +
 			"# object types all values below it. spec: full types all values, and values none, unless there are fields.\n"
 	}
@@ -71,6 +71,18 @@ func readRecord(folder string) (Options, error) {
 		return o, fmt.Errorf("read %s: %w", recordFile, err)
 	}
 	return o, nil
+}
+
+// KindFolders returns the folders of the kinds of a project. That of a project with one kind is empty.
+func KindFolders(project string) (folders []string) {
+	o, _ := readRecord(project) // a project without a record has one kind
+	for _, kind := range o.Kinds {
+		folders = append(folders, kind.Package)
+	}
+	if folders == nil {
+		return []string{""}
+	}
+	return folders
 }
 
 // isDerived reports whether a command writes the file, so that an update makes it anew.

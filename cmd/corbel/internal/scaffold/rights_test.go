@@ -160,6 +160,8 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.options.Form = FormChart
 			learned, err := learnFrom(t, test.options, nil, "templates/a.yaml", test.template)
+			check.NoError(t, err)
+			rights, err := rightsOf([]*part{{learned: learned}})
 			if test.failure != "" {
 				if err == nil || !strings.Contains(err.Error(), test.failure) {
 					t.Errorf("got %v, want %q", err, test.failure)
@@ -173,8 +175,8 @@ func TestWhatIsLearnedOfTheRightsOfAChart(t *testing.T) {
 			if notes := strings.Join(learned.notes, "\n"); !strings.Contains(notes, test.note) || test.note == "" && notes != "" {
 				t.Errorf("the notes are %q, want %q", notes, test.note)
 			}
-			if creates := strings.Contains(learned.rights, "those that do not exist are created"); creates != test.createsNamespaces {
-				t.Errorf("the rules:\n%s", learned.rights)
+			if creates := strings.Contains(string(rights), "those that do not exist are created"); creates != test.createsNamespaces {
+				t.Errorf("the rules:\n%s", rights)
 			}
 		})
 	}

@@ -18,15 +18,21 @@ const exampleSecret = "my-secret"
 // sampleOf returns the manifest of a component with the values of the chart with which it renders. The fields of the
 // spec are comments, with the defaults of the chart.
 func sampleOf(o Options, l learned) ([]byte, error) {
-	spec := map[string]any{}
+	spec, metadata := map[string]any{}, map[string]any{"name": "sample"}
 	if o.Form == FormChart {
 		if l.sample == nil {
 			l.sample = map[string]any{}
 		}
 		spec["values"] = l.sample
+		if o.Former != nil {
+			spec = l.sample
+			if labels := o.Former.sampleLabels(); len(labels) > 0 {
+				metadata["labels"] = labels
+			}
+		}
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": o.Group + "/" + o.Version, "kind": o.Kind, "metadata": map[string]any{"name": "sample"}, "spec": spec,
+		"apiVersion": o.Group + "/" + o.Version, "kind": o.Kind, "metadata": metadata, "spec": spec,
 	})
 	if err != nil {
 		return nil, err

@@ -21,14 +21,17 @@ type Toolchain struct {
 	Progress func(string)
 }
 
-// complete makes the files that follow from the others.
-func (t Toolchain) complete(ctx context.Context, folder string) error {
+// complete makes the files that follow from the others, such as from the Go types in the folders of the API.
+func (t Toolchain) complete(ctx context.Context, folder string, apis []string) error {
 	// controller-gen reads the types with the modules that they import.
 	if err := t.run(ctx, folder, "resolve the modules", "mod", "tidy"); err != nil {
 		return err
 	}
-	return t.run(ctx, folder, "generate DeepCopy and the CustomResourceDefinition",
-		"run", "sigs.k8s.io/controller-tools/cmd/controller-gen@"+ControllerGen, "object", "crd:maxDescLen=200", "paths=./api/...", "output:crd:dir=deploy/files")
+	args := []string{"run", "sigs.k8s.io/controller-tools/cmd/controller-gen@" + ControllerGen, "object", "crd:maxDescLen=200", "output:crd:dir=deploy/files"}
+	for _, api := range apis {
+		args = append(args, "paths=./"+api+"/...")
+	}
+	return t.run(ctx, folder, "generate DeepCopy and the CustomResourceDefinition", args...)
 }
 
 // GoCommand returns a go command that is interrupted when the context ends, so that it stops its own

@@ -80,7 +80,7 @@ func (p *project) parameters(o Options) map[string]any {
 	if p == nil || o.Form != FormChart {
 		return nil
 	}
-	_, parameters, _ := sampleIn(p.ours[o.sampleFile()])
+	_, parameters, _ := o.sampleIn(p.ours[o.sampleFile()])
 	return parameters
 }
 
@@ -96,6 +96,9 @@ func Update(ctx context.Context, folder string, source Source, corbel Corbel, to
 	o, err := readRecord(folder)
 	if err != nil {
 		return Report{}, err
+	}
+	if len(o.Kinds) > 0 {
+		return Report{}, errors.New("a project with several kinds is not updated: replace the folder chart of a kind, and run make golden; for a newer version of Corbel, raise the one in go.mod")
 	}
 	if source.Path != "" {
 		if source.Form != o.Form {
@@ -133,7 +136,7 @@ func Update(ctx context.Context, folder string, source Source, corbel Corbel, to
 	if err := previous.take(ctx, o, next, &report); err != nil || len(report.Conflicts) > 0 {
 		return report, err
 	}
-	if err := tools.complete(ctx, folder); err != nil {
+	if err := tools.complete(ctx, folder, []string{"api"}); err != nil {
 		return report, err
 	}
 	changed, err := WriteFieldTable(folder)
@@ -173,7 +176,7 @@ func (p *project) next(ctx context.Context, o *Options, source Source, corbel Co
 		}
 		notes = append(notes, typed...)
 	}
-	report, err := build(ctx, o, corbel, stage, samples, p, tools)
+	report, err := build(ctx, o, corbel, stage, []*part{{o: o, source: source, samples: samples}}, p, tools)
 	report.Notes = append(report.Notes, notes...)
 	return report, err
 }
