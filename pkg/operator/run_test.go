@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -60,14 +61,17 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
+func TestAProgramRunsItsKindsWithOneLockProbesAndMetrics(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	config, c := connect(t)
+	config, _ := connect(t)
+	check.Must(envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{gadgetDefinition()}}))(t)
+	p := bothKinds()
+	c := check.Must(client.New(config, client.Options{Scheme: check.Must(p.scheme())(t)}))(t)
 	t.Setenv("POD_NAMESPACE", "kube-public")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	s := settings{metrics: freeAddress(t), probes: freeAddress(t), leaderElect: true, namespaces: []string{"default"}}
-	go func() { ended <- programOf(widgets()).run(ctx, config, s) }()
+	go func() { ended <- p.run(ctx, config, s) }()
 	defer func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -94,10 +98,11 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 		})
 	}
 	env.Until(t, "the lease", func() error {
-		return c.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: widgets().Name}, &coordinationv1.Lease{})
+		return c.Get(t.Context(), client.ObjectKey{Namespace: "kube-public", Name: p.name}, &coordinationv1.Lease{})
 	})
 	watched, other := named("default", "watched"), named("kube-node-lease", "other")
-	for _, w := range []client.Object{other, watched} {
+	second := &gadget{*named("default", "of-gadgets")}
+	for _, w := range []client.Object{other, watched, second} {
 		check.NoError(t, c.Create(t.Context(), w))
 	}
 	env.Until(t, "the component to be ready", func() error {
@@ -106,17 +111,22 @@ func TestTheOperatorRunsWithALockProbesAndMetrics(t *testing.T) {
 		}
 		return c.Get(t.Context(), client.ObjectKeyFromObject(watched), &corev1.ConfigMap{})
 	})
+	env.Until(t, "the component of the other kind", func() error {
+		return c.Get(t.Context(), client.ObjectKeyFromObject(second), &corev1.ConfigMap{})
+	})
 	if len(watched.Finalizers) != 1 || watched.Finalizers[0] != "widgets.example.com/operator" {
 		t.Errorf("the finalizers are %q", watched.Finalizers)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || len(other.Finalizers) > 0 {
 		t.Errorf("a component of another namespace was touched: %v, %v", other.Finalizers, err)
 	}
-	if err := widgets().uninstall(t.Context(), c, []string{"default"}, t.Output()); err != nil {
+	if err := p.uninstall(t.Context(), c, []string{"default"}, false, t.Output()); err != nil {
 		t.Error(err)
 	}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(watched), &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
-		t.Errorf("the ConfigMap is left over: %v", err)
+	for _, w := range []client.Object{watched, second} {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the ConfigMap %s is left over: %v", w.GetName(), err)
+		}
 	}
 }
 

@@ -54,21 +54,26 @@ func (p program) uninstallCommand() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), timeout)
 			defer cancel()
-			var errs []error
-			for _, kind := range p.kinds {
-				err := kind.uninstall(ctx, local, namespaces, c.OutOrStdout())
-				if err == nil && crds {
-					err = kind.deleteSharedTypes(ctx, local, c.OutOrStdout())
-				}
-				errs = append(errs, err)
-			}
-			return errors.Join(errs...)
+			return p.uninstall(ctx, local, namespaces, crds, c.OutOrStdout())
 		},
 	}
 	command.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long it waits for the components to be gone")
 	command.Flags().BoolVar(&crds, "crds", false, "delete the definitions, too, that all components share; those with instances stay, and are an error")
 	command.Flags().StringSliceVar(&namespaces, "watch-namespace", nil, watchUsage)
 	return command
+}
+
+// uninstall deletes the components of all kinds, and waits until they are gone. With shared, the definitions that they share follow.
+func (p program) uninstall(ctx context.Context, c client.Client, namespaces []string, shared bool, out io.Writer) error {
+	var errs []error
+	for _, kind := range p.kinds {
+		err := kind.uninstall(ctx, c, namespaces, out)
+		if err == nil && shared {
+			err = kind.deleteSharedTypes(ctx, c, out)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // uninstallInterval is how often uninstall looks whether the components are gone.
