@@ -87,6 +87,7 @@ type Library struct {
 var libraries = []Library{
 	{Path: "helm.sh/helm/v4/pkg/action/...", Why: "it brings a second engine that applies objects"},
 	{Path: "helm.sh/helm/v4/pkg/ignore", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/internal/scaffold"}, Why: "only charts have files to ignore"},
+	{Path: "helm.sh/helm/v4/pkg/strvals", Rooms: []string{"cmd/corbel/internal/scaffold"}, Why: "only a Helm operator has values in the syntax of --set"},
 	{Path: "helm.sh/helm/v4/pkg/chart/...", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/internal/scaffold", "cmd/corbel/hack/scaffoldfleet"}, Why: "only charts name sub-charts"},
 	{Path: "helm.sh/helm/v4/pkg/helmpath", Rooms: []string{"cmd/corbel/internal/command/remote"}, Why: "only the command looks for the configuration of Helm"},
 	{Path: "helm.sh/helm/...", Rooms: []string{"pkg/manifests/helm", "cmd/corbel/hack/scaffoldfleet"}, Why: "only charts need Helm"},

@@ -183,6 +183,17 @@ func TestTheDefaultsOfAChartAreItsValues(t *testing.T) {
 	}
 }
 
+func TestWholeNumbersOfParametersStayWithTheOption(t *testing.T) {
+	values := map[string]any{"bytes": int64(1_000_000), "list": []any{int64(1 << 60)}}
+	for action, want := range map[string]string{"{{ .Values.bytes }}": "1000000", "{{ index .Values.list 0 }}": "1152921504606846976", "{{ eq .Values.bytes 1000000 }}": "true"} {
+		got, err := evaluate(t.Context(), action, values, helm.Options{KeepIntegers: true})
+		check.NoError(t, err)
+		check.SameNamed(t, action, want, got)
+	}
+	delete(values, "list")
+	check.SameNamed(t, "as Helm does", "1e+06", check.Must(evaluate(t.Context(), "{{ .Values.bytes }}", values, helm.Options{}))(t))
+}
+
 func TestTheOptionsFixTheCapabilities(t *testing.T) {
 	action := `{{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.Minor }} {{ .Capabilities.APIVersions.Has "x/v1" }} {{ .Capabilities.APIVersions.Has "apps/v1" }}`
 	got, err := evaluate(t.Context(), action, nil, helm.Options{KubeVersion: "1.31.2", APIVersions: []string{"x/v1"}})

@@ -22,6 +22,7 @@ import (
 	"github.com/corbel-run/corbel/cmd/corbel/internal/scaffold"
 	"github.com/corbel-run/corbel/test/check"
 	"github.com/corbel-run/corbel/test/env"
+	"github.com/corbel-run/corbel/test/slice"
 )
 
 // asCorbel is the variable that makes this program the command, which need not be built then.
@@ -229,6 +230,33 @@ func TestTheTutorial(t *testing.T) {
 	if ran < 10 {
 		t.Errorf("only %d commands were found", ran)
 	}
+}
+
+// The project of a Helm operator with two kinds compiles, with its tests, and renders what its golden file has.
+func TestTheProjectOfAHelmOperatorRenders(t *testing.T) {
+	if !slice.FromEnvironment(t).Whole() {
+		t.Skip("it compiles an operator, with all tests only")
+	}
+	project := filepath.Join(t.TempDir(), "backend-operator")
+	command := New()
+	command.SetArgs([]string{"init", project, "--from-operator", "../scaffold/testdata/helm-operator"})
+	command.SetErr(t.Output())
+	check.NoError(t, command.ExecuteContext(t.Context()))
+	run := func(program string, args ...string) string {
+		command := scaffold.GoCommand(t.Context(), program, args...)
+		command.Dir, command.Env = project, append(command.Env, "GOWORK=off")
+		output, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", program, args, err, output)
+		}
+		return string(output)
+	}
+	run("go", "vet", "./...")
+	operator := filepath.Join(t.TempDir(), "operator")
+	run("go", "build", "-o", operator, ".")
+	golden := string(check.Must(os.ReadFile(filepath.Join(project, "cache", "testdata", "sample.golden")))(t))
+	check.SameNamed(t, "rendered", "---\n"+golden, strings.ReplaceAll(run(operator, "cache", "render", "-f", "cache/samples"), "  namespace: default\n", ""))
+	check.Contains(t, run(operator, "site", "crd"), "name: caches.data.example.com\n", "name: sites.web.example.com\n")
 }
 
 func TestTheProgramHasAVersion(t *testing.T) {

@@ -128,7 +128,11 @@ func readHelmOperator(folder string, o Options) (parts []*part, left []string, e
 			continue
 		}
 		if w.Kind == "" || w.Version == "" || w.Chart == "" {
-			h.mistake("watches.yaml, entry %d: a Helm operator names kind, version and chart: this entry has %s", i+1, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			if fields["playbook"] != nil || fields["role"] != nil {
+				h.mistake("watches.yaml, entry %d: it is an entry of an Ansible operator, which has no chart", i+1)
+			} else {
+				h.mistake("watches.yaml, entry %d: kind, version or chart is missing", i+1)
+			}
 			continue
 		}
 		if seen[strings.ToLower(w.Kind)] {
