@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/strvals"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -30,6 +32,9 @@ type Former struct {
 	Singular   string   `json:"singular,omitempty"`
 	ShortNames []string `json:"shortNames,omitempty"`
 	Categories []string `json:"categories,omitempty"`
+	// Approved is the annotation api-approved.kubernetes.io of the CustomResourceDefinition, without which Kubernetes refuses the groups
+	// that are reserved for it. Former versions of operator-sdk have made kinds in charts.helm.k8s.io.
+	Approved string `json:"approved,omitempty"`
 	// Versions are those of the CustomResourceDefinition.
 	Versions []FormerVersion `json:"versions"`
 	// Overrides are values that take precedence over the spec.
@@ -71,7 +76,8 @@ type watch struct {
 
 // definition is what is read of a CustomResourceDefinition, of apiextensions.k8s.io/v1 or v1beta1.
 type definition struct {
-	Spec struct {
+	Metadata metav1.ObjectMeta
+	Spec     struct {
 		Group, Scope, Version string
 		Names                 struct {
 			Kind, Plural, Singular string
@@ -276,6 +282,9 @@ func (h *helmOperator) define(w watch, f *Former) {
 	}
 	names := d.Spec.Names
 	f.Plural, f.Singular, f.ShortNames, f.Categories = names.Plural, names.Singular, names.ShortNames, names.Categories
+	if isReserved(w.Group) {
+		f.Approved = cmp.Or(d.Metadata.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation], "unapproved, the kind of a Helm operator")
+	}
 	if d.Spec.Scope == "Cluster" {
 		h.mistake("kind %s: the scope of its CustomResourceDefinition is Cluster: a Helm release is in a namespace, so the kind has to be Namespaced", w.Kind)
 	}

@@ -143,3 +143,8 @@ func TestAllMistakesOfAHelmOperatorAreListed(t *testing.T) {
 		})
 	}
 }
+
+func TestTheGroupOfAHelmOperatorMayBeReservedForKubernetes(t *testing.T) {
+	project, _ := projectOf(t, copied(t, "watches.yaml", "web.example.com", "web.k8s.io", "config/crd/bases/web.example.com_sites.yaml", "web.example.com", "web.k8s.io"))
+	check.Contains(t, read(t, project, "site/api/v1alpha1/site.go"), `// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, the kind of a Helm operator"`)
+}

@@ -125,7 +125,7 @@ func (o *Options) validate() error {
 		mistake("--group %q: must be a domain, such as shop.example.com", o.Group)
 	} else if len(o.Plural()+"."+o.Group) > validation.DNS1123SubdomainMaxLength {
 		mistake("--group %q: is too long: with the kind, it must not have more than %d characters", o.Group, validation.DNS1123SubdomainMaxLength)
-	} else if strings.HasSuffix(o.Group, ".k8s.io") || strings.HasSuffix(o.Group, ".kubernetes.io") {
+	} else if o.Former == nil && isReserved(o.Group) {
 		mistake("--group %q: is reserved for Kubernetes", o.Group)
 	}
 	if !versionPattern.MatchString(o.Version) {
@@ -143,6 +143,11 @@ func (o *Options) validate() error {
 		mistake("--spec and --field are for charts: only a chart has values")
 	}
 	return errors.Join(mistakes...)
+}
+
+// isReserved reports whether a group is one of Kubernetes, whose CustomResourceDefinitions need an annotation.
+func isReserved(group string) bool {
+	return strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
 
 // setSource records the source.
