@@ -351,6 +351,9 @@ func entryOf(revision int64) string { return "r" + strconv.FormatInt(revision, 1
 // maxReadable is how much of the name of the component is in the name of its Secret.
 const maxReadable = 40
 
+// Secret returns namespace and name of the Secret of a component.
+func (s *Store) Secret(c Component) client.ObjectKey { return s.keyOf(c) }
+
 // keyOf returns namespace and name of the Secret of a component.
 func (s *Store) keyOf(c Component) client.ObjectKey {
 	namespace := c.Namespace

@@ -59,12 +59,12 @@ If the command ends early, for whatever reason, run it again with the same argum
 
 func (f *frame) adoptCommand() *cobra.Command {
 	command := &cobra.Command{
-		Use: "adopt", Short: "Take over what another tool has installed", Args: cobra.NoArgs,
-		Long:    "Take over what another tool has installed, as a new component with the same objects.",
-		Example: "  corbel adopt helm corner --as shop/corner -n market",
+		Use: "adopt", Short: "Take over objects that another tool has installed, or that were restored", Args: cobra.NoArgs,
+		Long:    "Take over objects that another tool has installed, as a new component; or objects that were restored with a component into another namespace.",
+		Example: "  corbel adopt helm corner --as shop/corner -n market\n  corbel adopt restored shop/corner -n branch",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() }, // so that another word is an error
 	}
-	command.AddCommand(f.adoptHelmCommand())
+	command.AddCommand(f.adoptHelmCommand(), f.adoptRestoredCommand())
 	return command
 }
 

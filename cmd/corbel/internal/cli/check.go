@@ -28,13 +28,14 @@ type findingSummary struct {
 
 func (f *frame) checkCommand() *cobra.Command {
 	var o *output
-	var allNamespaces bool
+	var allNamespaces, restore bool
 	command := &cobra.Command{
 		Use: "check [KIND]", Short: "Check operators, their CustomResourceDefinitions and your rights",
 		Long: "Check whether the operators of components are alive, by the leases that the components name and the Deployments beside them; whether the " +
 			"CustomResourceDefinitions have what Corbel needs, and those that components share are accepted; whether a second operator of the same name holds a lease; and which rights you lack " +
-			"for the other commands. The exit code is 1 if there is a problem; a note is none.",
-		Example: "  corbel check\n  corbel check shops -A",
+			"for the other commands. With --restore, which is for a cluster that was restored from a backup, and before its operators start: whether the digest keys, " +
+			"the recorded objects and the Secrets of components are there. The exit code is 1 if there is a problem; a note is none.",
+		Example: "  corbel check\n  corbel check shops -A\n  corbel check --restore -A",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) > 1 {
 				return usage("name at most one kind; got %q", arguments)
@@ -52,15 +53,16 @@ func (f *frame) checkCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return f.check(c.Context(), arguments, allNamespaces, o)
+			return f.check(c.Context(), arguments, allNamespaces, restore, o)
 		},
 	}
 	o = addOutputFlag(command)
 	command.Flags().BoolVarP(&allNamespaces, "all-namespaces", "A", false, "look at components of all namespaces")
+	command.Flags().BoolVar(&restore, "restore", false, "check what must be there before the operators start in a cluster that was restored")
 	return command
 }
 
-func (f *frame) check(ctx context.Context, arguments []string, allNamespaces bool, o *output) error {
+func (f *frame) check(ctx context.Context, arguments []string, allNamespaces, restore bool, o *output) error {
 	connection, err := f.connect()
 	if err != nil {
 		return err
@@ -87,9 +89,16 @@ func (f *frame) check(ctx context.Context, arguments []string, allNamespaces boo
 	if allNamespaces {
 		within = ""
 	}
-	findings, err := connection.reader.Check(ctx, types, within, f.now())
+	check := connection.reader.Check
+	if restore {
+		check = connection.reader.CheckRestore
+	}
+	findings, err := check(ctx, types, within, f.now())
 	if err != nil {
 		return err
+	}
+	if restore {
+		return f.printFindings(findings, o)
 	}
 	rights, err := inspect.CheckRights(ctx, connection.client, types, namespace)
 	if err != nil {

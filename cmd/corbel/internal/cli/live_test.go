@@ -69,6 +69,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 		"diff json":      {"diff", "shop/corner", "--revision", "1..1", "-o", "json"},
 		"check":          {"check"},
 		"check json":     {"check", "-o", "json"},
+		"check restore":  {"check", "--restore"},
 		"why":            {"why", "shop/corner"},
 		"why json":       {"why", "shop/corner", "-o", "json"},
 		"rbac":           {"rbac", "shop/corner"},
@@ -103,6 +104,7 @@ func TestCommandsShowWhatIsInACluster(t *testing.T) {
 	t.Run("rights", b.explainsRights)
 	t.Run("steering", b.steers)
 	t.Run("watch", b.watches)
+	t.Run("restore", b.restores)
 	t.Run("deletion", b.showsDeletion)
 	t.Run("adoption", b.adopts)
 	t.Run("release", b.releases)

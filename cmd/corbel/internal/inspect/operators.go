@@ -5,6 +5,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -22,7 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/lease"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -41,9 +46,9 @@ type checker struct {
 	findings []Finding
 	// operators are those that were checked: several types may have the same.
 	operators map[operatorKey]bool
-	// shared are the reconcilers with shared types that were checked.
+	// shared are the reconcilers with shared types that were checked; after a restore, the digest keys.
 	shared map[string]bool
-	// leased are the reconcilers of components, and whether a component names a Lease of it.
+	// leased are the reconcilers of components, and whether a component names a Lease of it; after a restore, the names of Leases.
 	leased map[string]bool
 }
 
@@ -75,15 +80,122 @@ func (r *Reader) Check(ctx context.Context, types []Type, namespace string, now 
 	return c.findings, nil
 }
 
-// get reads an object that may not be readable: then it is a note, and the answer is false.
-func (c *checker) get(ctx context.Context, about string, key client.ObjectKey, kind string, apiVersion string, into runtime.Object) (bool, error) {
+// CheckRestore looks for objects that are missing after a restore from a backup, and that the operators of the types need when they
+// start. The namespace bounds which components are read; empty means all.
+func (r *Reader) CheckRestore(ctx context.Context, types []Type, namespace string, now time.Time) ([]Finding, error) {
+	c := &checker{reader: r, now: now, shared: map[string]bool{}, leased: map[string]bool{}}
+	for _, t := range types {
+		if err := errors.Join(c.definition(ctx, t), c.restored(ctx, t, namespace)); err != nil {
+			return c.findings, err
+		}
+	}
+	if !slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Problem }) {
+		return c.findings, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.leased)) {
+		err := c.leases(ctx, "Lease "+name, name, "whether the operator runs already is not checked", func(held string) {
+			c.problem("Lease "+held, "it is held, so the operator runs while objects are missing: scale it to 0, restore them, and start it again")
+		})
+		if err != nil {
+			return c.findings, err
+		}
+	}
+	return c.findings, nil
+}
+
+// restored checks the components of a type after a restore.
+func (c *checker) restored(ctx context.Context, t Type, namespace string) error {
+	if !t.Namespaced {
+		namespace = ""
+	}
+	count, withoutStatus, withoutHistory := 0, map[string]int{}, 0
+	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(listed Component) error {
+		count++
+		found, err := c.reader.Get(ctx, t, client.ObjectKeyFromObject(listed.Object)) // with its inventory
+		object, by := found.Object, found.Status.Inventory.Operator
+		switch {
+		case err != nil:
+			return err
+		case by == nil:
+			withoutStatus[object.GetNamespace()]++
+			c.leased[t.Group] = true // the name that projects of corbel init have
+			return nil
+		case by.Lease != "":
+			c.leased[by.Lease[strings.Index(by.Lease, "/")+1:]] = true
+		}
+		store := revisions.NewStore(revisions.Options{Name: found.Reconciler, Namespace: by.Namespace})
+		record := store.Secret(revisions.Component{GroupVersionKind: t.GroupVersionKind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()})
+		if len(found.Status.History) > 0 && apierrors.IsNotFound(c.reader.Client.Get(ctx, record, &corev1.Secret{})) {
+			withoutHistory++
+		}
+		return errors.Join(c.digestKey(ctx, found.Reconciler, *by), c.recorded(ctx, found))
+	})
+	if withoutHistory > 0 {
+		c.note(t.String(), "%d of %d lack the Secret of their revisions, as each component with a new uid does: there is no rollback to a revision "+
+			"from before the restore, and the operator takes random values from the live objects", withoutHistory, count)
+	}
+	for namespace, count := range withoutStatus {
+		about := strings.TrimSpace(t.String() + " " + namespace)
+		secrets, err := c.reader.metadata(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), namespace)
+		switch {
+		case err != nil && !apierrors.IsForbidden(err):
+			return err
+		case err == nil && len(secrets) == 0:
+			c.problem(about, "%d have no status, and their namespace has no Secret: restore the Secrets before the operator starts, or it creates them with new random values", count)
+		default:
+			c.note(about, "%d have no status, so their objects are not known here: the operator takes random values from the live objects, and from no Secret that is restored after it starts", count)
+		}
+	}
+	return err
+}
+
+// digestKey checks that the digest key of an operator is the one of an inventory.
+func (c *checker) digestKey(ctx context.Context, reconciler string, by v1alpha1.InventoryOperator) error {
+	about := fmt.Sprintf("Secret %s/%s-digest-key", by.Namespace, reconciler)
+	if c.shared[about+by.Key] {
+		return nil
+	}
+	c.shared[about+by.Key] = true
+	const remedy = "restore the digest key of the backup before the operator starts: with another key there is no rollback to an earlier revision, and each object is written once more"
+	secret := &corev1.Secret{}
+	found, err := c.get(ctx, about, client.ObjectKey{Namespace: by.Namespace, Name: reconciler + "-digest-key"}, "Secret", "v1", secret, "it does not exist; "+remedy)
+	if found && (digest.Hasher{Key: secret.Data["key"]}).ID() != by.Key {
+		c.problem(about, "it is not the key that components are recorded with; %s", remedy)
+	}
+	return err
+}
+
+// recorded checks that the recorded objects of a component exist. Of those that do not, three are named, Secrets first.
+func (c *checker) recorded(ctx context.Context, of Component) error {
+	dependents, err := c.reader.Dependents(ctx, of)
+	if IsLost(err) {
+		c.note(of.String(), "%v", err)
+	} else if err != nil {
+		return err
+	}
+	missing := slices.DeleteFunc(dependents, func(d Dependent) bool { return d.State != StateMissing })
+	slices.SortStableFunc(missing, func(a, b Dependent) int {
+		return strings.Compare(strings.TrimPrefix(a.Item.Kind, "Secret"), strings.TrimPrefix(b.Item.Kind, "Secret"))
+	})
+	var names []string
+	for _, d := range missing[:min(len(missing), 3)] {
+		names = append(names, d.String())
+	}
+	if len(missing) > 0 {
+		c.problem(of.String(), "%d recorded objects do not exist, among them %s: restore them before the operator starts, which creates a Secret with new random values", len(missing), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// get reads an object that may not be readable: then it is a note, and the answer is false. That it does not exist is a problem.
+func (c *checker) get(ctx context.Context, about string, key client.ObjectKey, kind string, apiVersion string, into runtime.Object, absent string) (bool, error) {
 	object := &unstructured.Unstructured{}
 	object.SetAPIVersion(apiVersion)
 	object.SetKind(kind)
 	err := c.reader.Client.Get(ctx, key, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.problem(about, "it does not exist")
+		c.problem(about, "%s", absent)
 		return false, nil
 	case apierrors.IsForbidden(err), apimeta.IsNoMatchError(err):
 		c.note(about, "you may not read it")
@@ -98,7 +210,7 @@ func (c *checker) get(ctx context.Context, about string, key client.ObjectKey, k
 func (c *checker) definition(ctx context.Context, t Type) error {
 	about := "CustomResourceDefinition " + t.String()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if found, err := c.get(ctx, about, client.ObjectKey{Name: t.String()}, "CustomResourceDefinition", "apiextensions.k8s.io/v1", crd); err != nil || !found {
+	if found, err := c.get(ctx, about, client.ObjectKey{Name: t.String()}, "CustomResourceDefinition", "apiextensions.k8s.io/v1", crd, "it does not exist"); err != nil || !found {
 		return err
 	}
 	if crd.DeletionTimestamp != nil {
@@ -255,7 +367,7 @@ func (c *checker) operator(ctx context.Context, t Type, operator operatorKey) (a
 func (c *checker) lease(ctx context.Context, about, named string) (bool, error) {
 	namespace, name, _ := strings.Cut(named, "/")
 	live := &coordinationv1.Lease{}
-	found, err := c.get(ctx, "Lease "+named, client.ObjectKey{Namespace: namespace, Name: name}, "Lease", "coordination.k8s.io/v1", live)
+	found, err := c.get(ctx, "Lease "+named, client.ObjectKey{Namespace: namespace, Name: name}, "Lease", "coordination.k8s.io/v1", live, "it does not exist")
 	if err != nil || !found {
 		return false, err
 	}
@@ -273,18 +385,27 @@ func (c *checker) lease(ctx context.Context, about, named string) (bool, error) 
 // twins finds the leases that have the name of this one, "namespace/name", in other namespaces, and are held.
 func (c *checker) twins(ctx context.Context, about, named string) error {
 	_, name, _ := strings.Cut(named, "/")
+	return c.leases(ctx, about, name, "a second operator of its name is not looked for", func(other string) {
+		if other != named {
+			c.problem(about, "Lease %s is held as well as %s, so there is a second operator of this name; remove one of them, or let them select different components", other, named)
+		}
+	})
+}
+
+// leases calls a function with each Lease of a name that is held. If they may not be listed, that is a note.
+func (c *checker) leases(ctx context.Context, about, name, otherwise string, held func(lease string)) error {
 	list := &coordinationv1.LeaseList{}
 	err := c.reader.Client.List(ctx, list, client.MatchingFields{"metadata.name": name})
 	if apierrors.IsForbidden(err) {
-		c.note(about, "you may not list Leases, so a second operator of its name is not looked for")
+		c.note(about, "you may not list Leases, so %s", otherwise)
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("list the Leases named %s: %w", name, err)
 	}
 	for i := range list.Items {
-		if other := client.ObjectKeyFromObject(&list.Items[i]).String(); other != named && lease.Of(&list.Items[i], c.now).Held {
-			c.problem(about, "Lease %s is held as well as %s, so there is a second operator of this name; remove one of them, or let them select different components", other, named)
+		if lease.Of(&list.Items[i], c.now).Held {
+			held(client.ObjectKeyFromObject(&list.Items[i]).String())
 		}
 	}
 	return nil

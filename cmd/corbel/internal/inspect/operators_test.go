@@ -14,12 +14,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/test/check"
 )
 
@@ -120,6 +123,62 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCheckFindsWhatIsMissingAfterARestore has a Shop with a Secret and a ConfigMap, whose operator has a digest key.
+func TestCheckFindsWhatIsMissingAfterARestore(t *testing.T) {
+	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop.example.com-digest-key"}, Data: map[string][]byte{"key": []byte("a very secret key")}}
+	other := key.DeepCopy()
+	other.Data["key"] = []byte("another key")
+	inventory := inventoryOf("v1 ConfigMap market/a", "v1 Secret market/s")
+	inventory["operator"] = map[string]any{"key": digest.Hasher{Key: key.Data["key"]}.ID(), "namespace": "system", "lease": "system/shop.example.com"}
+	recorded := shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready", "inventory": inventory, "history": []any{map[string]any{"revision": int64(1)}}})
+	revisionsOf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: revisions.NewStore(revisions.Options{Name: "shop.example.com"}).Secret(revisions.Component{
+		GroupVersionKind: shopKind, Namespace: "market", Name: "corner", UID: "shop-uid",
+	}).Name}}
+	configMap, secret, held := dependent("ConfigMap", "a"), dependent("Secret", "s"), leaseOf("system", time.Second)
+	const (
+		noKey      = "problem: Secret system/shop.example.com-digest-key: it does not exist; restore the digest key of the backup before the operator starts: with another key there is no rollback to an earlier revision, and each object is written once more"
+		noHistory  = "note: shops.shop.example.com: 1 of 1 lack the Secret of their revisions, as each component with a new uid does: there is no rollback to a revision from before the restore, and the operator takes random values from the live objects"
+		runs       = "problem: Lease system/shop.example.com: it is held, so the operator runs while objects are missing: scale it to 0, restore them, and start it again"
+		statusless = "shops.shop.example.com market: 1 have no status, "
+	)
+	for name, test := range map[string]struct {
+		objects []client.Object
+		want    []string
+	}{
+		"all is there":                         {[]client.Object{definition(current...), recorded, key, revisionsOf, configMap, secret}, nil},
+		"all is there, and the operator runs":  {[]client.Object{definition(current...), recorded, key, revisionsOf, configMap, secret, held}, nil},
+		"a new uid":                            {[]client.Object{definition(current...), recorded, key, configMap, secret}, []string{noHistory}},
+		"no digest key":                        {[]client.Object{definition(current...), recorded, revisionsOf, configMap, secret}, []string{noKey}},
+		"no digest key, and the operator runs": {[]client.Object{definition(current...), recorded, revisionsOf, configMap, secret, held}, []string{noKey, runs}},
+		"another digest key":                   {[]client.Object{definition(current...), recorded, other, revisionsOf, configMap, secret}, []string{strings.Replace(noKey, "it does not exist", "it is not the key that components are recorded with", 1)}},
+		"no objects": {[]client.Object{definition(current...), recorded, key, revisionsOf}, []string{
+			"problem: Shop market/corner: 2 recorded objects do not exist, among them Secret market/s, ConfigMap market/a: restore them before the operator starts, which creates a Secret with new random values"}},
+		"no status": {[]client.Object{definition(current...), shop(nil), secret}, []string{
+			"note: " + statusless + "so their objects are not known here: the operator takes random values from the live objects, and from no Secret that is restored after it starts"}},
+		"no status and no Secret, and the operator runs": {[]client.Object{definition(current...), shop(nil), held}, []string{
+			"problem: " + statusless + "and their namespace has no Secret: restore the Secrets before the operator starts, or it creates them with new random values", runs}},
+		"no status subresource": {[]client.Object{withoutSubresource(), recorded, key, revisionsOf, configMap, secret}, []string{
+			"problem: CustomResourceDefinition shops.shop.example.com: version v1 has no status subresource: no operator that is built with Corbel can use it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range check.Must(newServer(test.objects...).CheckRestore(t.Context(), []Type{shopType}, "market", now))(t) {
+				got = append(got, map[bool]string{true: "problem: ", false: "note: "}[f.Problem]+f.About+": "+f.Text)
+			}
+			check.Equal(t, test.want, got)
+		})
+	}
+}
+
+// withoutSubresource is a definition that an older client has restored.
+func withoutSubresource() *unstructured.Unstructured {
+	crd := definition(current...)
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	delete(versions[0].(map[string]any), "subresources")
+	_ = unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
+	return crd
 }
 
 func TestOperatorsOutsideOfTheClusterAreOneNote(t *testing.T) {

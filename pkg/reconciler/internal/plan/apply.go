@@ -275,10 +275,14 @@ func (w *work) refuseAdoption(u *unit) {
 	message := fmt.Sprintf("%s and the adoption policy is %s; the annotation %s/%s: %s in its manifest adopts it",
 		owner, policy.Kebab(string(u.desired.Policies.Adoption)), w.in.Name, v1alpha1.AnnotationAdoptionPolicy, remedy)
 	if ofComponent {
-		message = owner + ", which is another component of this operator: " + map[bool]string{
-			true:  "components share a definition that is in the folder crds of a chart, or that the option SharedTypes names",
-			false: "give the object a name that differs by component, or have one component only",
-		}[u.key.Kind == "CustomResourceDefinition"]
+		advice, me, of := "give the object a name that differs by component, or have one component only", w.in.Owner.Ref, ownership.Ref
+		if of.Namespace = me.Namespace; of.SameOwner(me) && u.key.Namespace == me.Namespace {
+			advice = fmt.Sprintf("if the object was restored with this component, \"corbel adopt restored %s.%s/%s -n %s\" makes it an object of this component",
+				strings.ToLower(me.Kind), me.Group, me.Name, me.Namespace)
+		} else if u.key.Kind == "CustomResourceDefinition" {
+			advice = "components share a definition that is in the folder crds of a chart, or that the option SharedTypes names"
+		}
+		message = owner + ", which is another component of this operator: " + advice
 	}
 	w.wait(u, report.WaitOwner, message)
 }

@@ -195,6 +195,8 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 	const shared = "belongs to all components of the operator, which share it, and the content that this component renders is another one: " +
 		"remove what changes it for this component, such as a patch"
 	helm := []string{"Helm release shop/web"}
+	original, of := theOwner.Ref, "Shop live/main, which is another component of this operator: "
+	original.Namespace, original.UID = "live", "uid-live"
 	tests := []struct {
 		name      string
 		key       Key
@@ -219,6 +221,12 @@ func TestNoObjectOfAnotherComponentIsToBeAdopted(t *testing.T) {
 		{name: "only a label", key: role, ownership: Ownership{OwnerID: theOther.ID}, want: "belongs to the owner with id id-other" + policyIs + always},
 		{name: "only a label, and the release that is taken over", key: role, ownership: Ownership{OwnerID: theOther.ID, OtherOwners: helm}, from: helm[0], want: "belongs to Helm release shop/web and to the owner with id id-other" + policyIs + always},
 		{name: "SAP component-operator-runtime", key: role, ownership: Ownership{OwnerID: theOther.ID, SAPOwner: "c/shop/other"}, want: "belongs to c/shop/other of SAP component-operator-runtime" + policyIs + always},
+		{name: "the original, of an object that was restored", key: Key{Kind: "Secret", Namespace: "shop", Name: "a"}, ownership: Ownership{OwnerID: "id-live", Ref: original},
+			want: "belongs to " + of + `if the object was restored with this component, "corbel adopt restored shop.example.com/main -n shop" makes it an object of this component`},
+		{name: "the original, of an object elsewhere", key: Key{Kind: "Secret", Namespace: "live", Name: "a"}, ownership: Ownership{OwnerID: "id-live", Ref: original},
+			want: "belongs to " + of + "give the object a name that differs by component, or have one component only"},
+		{name: "the original, of an object without a namespace", key: role, ownership: Ownership{OwnerID: "id-live", Ref: original},
+			want: "belongs to " + of + "give the object a name that differs by component, or have one component only"},
 		{name: "a shared definition", key: definition, shared: "abc 1.0.0", want: shared},
 		{name: "a shared definition, always", key: definition, shared: "abc 1.0.0", adoption: v1alpha1.AdoptionPolicyAlways, want: shared},
 	}
