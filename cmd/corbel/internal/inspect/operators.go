@@ -20,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -108,6 +109,11 @@ func (c *checker) restored(ctx context.Context, t Type, namespace string) error 
 	if !t.Namespaced {
 		namespace = ""
 	}
+	local := &metav1.PartialObjectMetadata{}
+	local.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := c.reader.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, local); err != nil && !isAnswer(err) {
+		return err
+	}
 	count, withoutStatus, withoutHistory := 0, map[string]int{}, 0
 	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(listed Component) error {
 		count++
@@ -122,6 +128,10 @@ func (c *checker) restored(ctx context.Context, t Type, namespace string) error 
 			return nil
 		case by.Lease != "":
 			c.leased[by.Lease[strings.Index(by.Lease, "/")+1:]] = true
+		}
+		_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
+		if target := found.Status.Inventory.Target; !remote && target != "" && local.UID != "" && target != local.UID {
+			c.problem(found.String(), "its status is that of another cluster, with which its operator changes nothing, for the reason TargetChanged: restore it without its status")
 		}
 		store := revisions.NewStore(revisions.Options{Name: found.Reconciler, Namespace: by.Namespace})
 		record := store.Secret(revisions.Component{GroupVersionKind: t.GroupVersionKind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()})

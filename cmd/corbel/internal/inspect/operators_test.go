@@ -46,7 +46,7 @@ func definition(fields ...string) *unstructured.Unstructured {
 
 // current are all fields of a status.
 var current = []string{
-	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "adoptedRelease", "reconciler", "ownerID", "state",
+	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "adoptedRelease", "restoredFrom", "reconciler", "ownerID", "state",
 	"progress", "conditions", "lastAppliedAt", "processingSince", "processingDigest", "lastHandledReconcileAt", "inventory",
 }
 
@@ -87,7 +87,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		want    string // part of a problem; empty if there must be none
 	}{
 		"all is well":            {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, ""},
-		"an outdated definition": {[]client.Object{definition(current[:9]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
+		"an outdated definition": {[]client.Object{definition(current[:10]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
 		"an unserved version":    {[]client.Object{unserved, reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "stored in version v0"},
 		"a definition that goes": {[]client.Object{ending, reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, "and all components of the type with it"},
 		"no definition":          {[]client.Object{reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "does not exist"},
@@ -136,6 +136,11 @@ func TestCheckFindsWhatIsMissingAfterARestore(t *testing.T) {
 	revisionsOf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: revisions.NewStore(revisions.Options{Name: "shop.example.com"}).Secret(revisions.Component{
 		GroupVersionKind: shopKind, Namespace: "market", Name: "corner", UID: "shop-uid",
 	}).Name}}
+	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "here"}}
+	elsewhere := recorded.DeepCopy()
+	_ = unstructured.SetNestedField(elsewhere.Object, "there", "status", "inventory", "target")
+	remote := elsewhere.DeepCopy()
+	_ = unstructured.SetNestedField(remote.Object, map[string]any{"name": "kubeconfig"}, "spec", "kubeConfig")
 	configMap, secret, held := dependent("ConfigMap", "a"), dependent("Secret", "s"), leaseOf("system", time.Second)
 	const (
 		noKey      = "problem: Secret system/shop.example.com-digest-key: it does not exist; restore the digest key of the backup before the operator starts: with another key there is no rollback to an earlier revision, and each object is written once more"
@@ -159,6 +164,9 @@ func TestCheckFindsWhatIsMissingAfterARestore(t *testing.T) {
 			"note: " + statusless + "so their objects are not known here: the operator takes random values from the live objects, and from no Secret that is restored after it starts"}},
 		"no status and no Secret, and the operator runs": {[]client.Object{definition(current...), shop(nil), held}, []string{
 			"problem: " + statusless + "and their namespace has no Secret: restore the Secrets before the operator starts, or it creates them with new random values", runs}},
+		"a status of another cluster": {[]client.Object{definition(current...), elsewhere, key, revisionsOf, configMap, secret, system}, []string{
+			"problem: Shop market/corner: its status is that of another cluster, with which its operator changes nothing, for the reason TargetChanged: restore it without its status"}},
+		"objects in another cluster": {[]client.Object{definition(current...), remote, key, revisionsOf, configMap, secret, system}, nil},
 		"no status subresource": {[]client.Object{withoutSubresource(), recorded, key, revisionsOf, configMap, secret}, []string{
 			"problem: CustomResourceDefinition shops.shop.example.com: version v1 has no status subresource: no operator that is built with Corbel can use it"}},
 	} {
