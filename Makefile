@@ -234,6 +234,10 @@ adopt-charts: assets bin/bench ## Install the charts of a folder with Helm, take
 scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=100), with sub-charts of the git repositories in TREES=folder, and run N=20 of them on a control plane, CRASHES=5 of these with crashes.
 	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/scaffoldfleet -charts "$(CHARTS)" -trees "$(TREES)" -limit $(or $(LIMIT),0) -rights $(or $(N),20) -crashes $(or $(CRASHES),5) -faults $(or $(FAULTS),0)
 
+.PHONY: restore-fleet
+restore-fleet: assets ## Back up and restore a component of each chart in CHARTS=folder in sixteen ways, or in those that match WAYS='empty.*no status'.
+	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/restorefleet -charts "$(CHARTS)" -ways "$(WAYS)"
+
 ##@ Check
 
 .PHONY: lint

@@ -175,6 +175,7 @@ var rooms = []Room{
 	{Path: "hack/gotest", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/pack", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/reference", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/hack/restorefleet", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
 	{Path: "hack/picture", Floor: supportFloor, Kind: Support},
 	{Path: "hack/face", Floor: supportFloor, Kind: Support},
