@@ -238,6 +238,11 @@ scaffold-fleet: assets ## Make operators of the charts in CHARTS=folder (LIMIT=1
 restore-fleet: assets ## Back up and restore a component of each chart in CHARTS=folder in sixteen ways, or in those that match WAYS='empty.*no status'.
 	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/restorefleet -charts "$(CHARTS)" -ways "$(WAYS)"
 
+.PHONY: operator-fleet
+operator-fleet: assets ## Let projects take over from the Helm operators in OPERATORS=folder, which run as the program OLD=helm-operator; minutes each.
+	$(GO) build -o bin/ ./cmd/corbel
+	@$(WITH_ASSETS) $(GO) run ./cmd/corbel/hack/operatorfleet -operators "$(OPERATORS)" -old "$(OLD)" -work "$(or $(WORK),bin/operatorfleet)" $(ARGS)
+
 ##@ Check
 
 .PHONY: lint

@@ -177,6 +177,7 @@ var rooms = []Room{
 	{Path: "cmd/corbel/hack/reference", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/restorefleet", Floor: supportFloor, Kind: Support},
 	{Path: "cmd/corbel/hack/scaffoldfleet", Floor: supportFloor, Kind: Support},
+	{Path: "cmd/corbel/hack/operatorfleet", Floor: supportFloor, Kind: Support},
 	{Path: "hack/picture", Floor: supportFloor, Kind: Support},
 	{Path: "hack/face", Floor: supportFloor, Kind: Support},
 	{Path: "pkg/component/componenttest", Floor: supportFloor, Kind: Support, Beside: []string{"test/wire"}},

@@ -34,8 +34,8 @@ import (
 type handback struct {
 	*frame
 	toHelm, dryRun, keep bool
-	name           string
-	wait           waitFlags
+	name                 string
+	wait                 waitFlags
 	// leftOut are the objects of hooks that the record lacks.
 	leftOut []string
 }
