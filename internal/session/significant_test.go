@@ -40,6 +40,7 @@ func TestSignificant(t *testing.T) {
 		{name: "a finalizer of another client goes while ours is there", before: []func(*widget.Widget){finalizers(ours, "x")}, after: []func(*widget.Widget){finalizers(ours)}},
 		{name: "our claim takes the place of another one", before: []func(*widget.Widget){finalizers("x")}, after: []func(*widget.Widget){finalizers(ours)}},
 		{name: "a finalizer was added to an object that is not being deleted", after: []func(*widget.Widget){finalizers("x")}},
+		{name: "a finalizer of a former operator comes back while ours is there", before: []func(*widget.Widget){finalizers(ours)}, after: []func(*widget.Widget){finalizers(ours, "x")}, want: true},
 		{name: "a finalizer of another client goes in deletion",
 			before: []func(*widget.Widget){deleted, finalizers(ours, "x")}, after: []func(*widget.Widget){deleted, finalizers(ours)}, want: true},
 	}

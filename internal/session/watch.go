@@ -68,7 +68,7 @@ func annotationChanged(annotation string) predicate.Predicate {
 
 // Significant lets events pass after which a reconcile of an object may do something
 // else than the one before: it was created or deleted, or its spec, labels or annotations changed, our finalizer was taken
-// away or, if it is not there, any, by which another operator may have claimed the object, or in deletion the finalizers changed. A change of the status
+// away or, if it is not there, any, or another one was added to it, by which another operator may have claimed the object, or in deletion the finalizers changed. A change of the status
 // is nothing of that kind; most of them are our own. Nor is a change of the annotations to ignore.
 func Significant(finalizer string, ignored ...string) predicate.Predicate {
 	return predicate.Funcs{
@@ -90,11 +90,16 @@ func changed(before, after client.Object, finalizer string, ignored []string) bo
 		// They are no part of the generation, but a handler may use them.
 		return true
 	}
-	// While our finalizer is there, those of others matter to the deletion only, and we know of the addition of our own.
-	left := after.GetFinalizers()
-	lost := !slices.Contains(left, finalizer) && slices.ContainsFunc(before.GetFinalizers(), func(f string) bool { return !slices.Contains(left, f) })
+	// While our finalizer is there, the loss of others matters to the deletion only, and we know of the addition of our own.
+	lost := !slices.Contains(after.GetFinalizers(), finalizer) && lacks(after, before)
+	gained := slices.Contains(before.GetFinalizers(), finalizer) && lacks(before, after)
 	deleting := !after.GetDeletionTimestamp().IsZero()
-	return lost || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+	return lost || gained || deleting && !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+}
+
+// lacks reports whether an object lacks a finalizer of another one.
+func lacks(object, other client.Object) bool {
+	return slices.ContainsFunc(other.GetFinalizers(), func(f string) bool { return !slices.Contains(object.GetFinalizers(), f) })
 }
 
 // without returns annotations without those to ignore.
