@@ -27,8 +27,8 @@ import (
 
 // state is the state that the Helm operator has left.
 type state struct {
-	pods            map[string]corev1.PodPhase // by uid
-	released, hooks map[string]bool            // objects, as keyOf writes them
+	pods            map[string]string // names and phases by uid
+	released, hooks map[string]bool   // objects, as keyOf writes them
 	specs           map[string]any
 }
 
@@ -44,7 +44,7 @@ func (t *trial) remember(ctx context.Context) (err error) {
 		if s.pods, s.specs, err = t.current(ctx); err != nil {
 			return err
 		}
-		waiting := slices.Contains(slices.Collect(maps.Values(s.pods)), corev1.PodPending)
+		waiting := slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), func(pod string) bool { return strings.HasSuffix(pod, string(corev1.PodPending)) })
 		if maps.Equal(was, s.pods) && !waiting {
 			break
 		}
@@ -88,13 +88,16 @@ func (t *trial) keys(objects []object, namespace string, into map[string]bool) e
 	return nil
 }
 
-// current returns the pods by uid, and the specs and generations of the components.
-func (t *trial) current(ctx context.Context) (pods map[string]corev1.PodPhase, specs map[string]any, err error) {
+// current returns the pods but for those of Jobs, by uid, and the specs and generations of the components.
+func (t *trial) current(ctx context.Context) (pods map[string]string, specs map[string]any, err error) {
 	list := &corev1.PodList{}
 	err = t.client.List(ctx, list)
-	pods, specs = map[string]corev1.PodPhase{}, map[string]any{}
+	pods, specs = map[string]string{}, map[string]any{}
 	for _, pod := range list.Items {
-		pods[string(pod.UID)] = pod.Status.Phase
+		if owner := metav1.GetControllerOf(&pod); owner != nil && owner.Kind == "Job" { // it ends, and is removed
+			continue
+		}
+		pods[string(pod.UID)] = strings.Join([]string{pod.Namespace, pod.Name, string(pod.Status.Phase)}, " ")
 	}
 	for _, cr := range t.crs {
 		err = errors.Join(err, t.client.Get(ctx, client.ObjectKeyFromObject(cr), cr))
@@ -110,7 +113,7 @@ func (t *trial) compare(ctx context.Context) error {
 	if err := errors.Join(err, currentErr); err != nil {
 		return err
 	}
-	t.numbers[writes], t.numbers[hooksRun], t.numbers[replaced], t.numbers[edited] = 0, 0, max(0, len(pods)-len(t.before.pods)), 0
+	t.numbers[writes], t.numbers[hooksRun], t.numbers[replaced], t.numbers[edited] = 0, 0, 0, 0
 	each, log := map[string]int{}, ""
 	for _, e := range events {
 		if e.Impersonated != t.user || e.Code > 299 || strings.Contains(e.URI, "dryRun=") || slices.Contains([]string{"get", "list", "watch"}, e.Verb) {
@@ -127,9 +130,10 @@ func (t *trial) compare(ctx context.Context) error {
 		}
 		log += fmt.Sprintln(e.Verb, key, e.Subresource)
 	}
-	for uid := range t.before.pods {
-		if pods[uid] == "" {
-			t.numbers[replaced]++
+	for uid, pod := range pods {
+		if t.before.pods[uid] == "" {
+			t.numbers[replaced]++ // a deleted pod has a successor, because the number of replicas is the same
+			log += fmt.Sprintln("new pod", pod)
 		}
 	}
 	for name, spec := range t.before.specs {

@@ -77,11 +77,14 @@ func (t *trial) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer stopOld()
-	if err := errors.Join(t.deploy(ctx), t.remember(ctx)); err != nil {
+	if err := t.deploy(ctx); err != nil {
 		return err
 	}
 	if !t.both {
-		stopOld()
+		stopOld() // it upgrades releases with random values again and again
+	}
+	if err := t.remember(ctx); err != nil {
+		return err
 	}
 	if err := t.install(ctx, os.DirFS(filepath.Join(project, "deploy"))); err != nil {
 		return err
@@ -109,8 +112,10 @@ func (t *trial) run(ctx context.Context) (err error) {
 // program is the compiled project. Its folder has the name of the operator.
 func (t *trial) program() string { return filepath.Join(t.work, t.name, "operator.bin") }
 
-// each waits for each component until a function returns no error, and returns for how many it does.
+// each waits until a function returns no error for each component, and returns for how many it does.
 func (t *trial) each(ctx context.Context, check func(object) error) (done int) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for _, cr := range t.crs {
 		if err := await(ctx, func() error { return check(cr) }); err != nil {
 			t.problem(err)
@@ -187,6 +192,13 @@ func (t *trial) startOld(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	t.numbers[kinds] = len(t.watched)
+	for _, gvk := range t.watched {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		if err := await(ctx, func() error { return t.client.List(ctx, list) }); err != nil {
+			return nil, err
+		}
+	}
 	return t.start("old", t.folder, t.old, t.env.Kubeconfig(), "run", "--watches-file="+watches, "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--leader-elect", "--leader-election-id="+t.name, "--leader-election-namespace=default")
 }
@@ -216,7 +228,7 @@ func (t *trial) deploy(ctx context.Context) error {
 	}
 	for n := range t.count {
 		for k, gvk := range t.watched {
-			cr := &unstructured.Unstructured{}
+			cr := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 			if sample := slices.IndexFunc(samples, func(o object) bool { return o.GroupVersionKind() == gvk }); sample >= 0 {
 				cr = samples[sample].DeepCopy()
 			}
