@@ -266,12 +266,16 @@ func (t *trial) condition(ctx context.Context, cr object, name string) error {
 	return fmt.Errorf("%s %s is not %s: %v", cr.GetKind(), cr.GetName(), name, conditions)
 }
 
-// namesOld returns an error unless the status of a component names the Helm operator that runs.
+// namesOld returns an error unless an event of a component names the Helm operator that runs.
 func (t *trial) namesOld(cr object) error {
-	if err := t.condition(context.Background(), cr, "Ready"); err == nil || !strings.Contains(fmt.Sprint(cr.Object["status"]), "Helm operator") {
-		return fmt.Errorf("%s %s does not name the Helm operator that runs: %v", cr.GetKind(), cr.GetName(), cr.Object["status"])
+	events := &corev1.EventList{}
+	err := t.client.List(context.Background(), events, client.InNamespace(cr.GetNamespace()))
+	for _, e := range events.Items {
+		if e.InvolvedObject.UID == cr.GetUID() && strings.Contains(e.Message, "Helm operator") {
+			return nil
+		}
 	}
-	return nil
+	return errors.Join(err, fmt.Errorf("no event of %s %s names the Helm operator that runs", cr.GetKind(), cr.GetName()))
 }
 
 // deleted deletes a component, and returns an error until it is gone.
