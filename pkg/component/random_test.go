@@ -237,7 +237,7 @@ func TestLostRandomValuesAreReportedAndMadeAnew(t *testing.T) {
 				t.Error("the same random value")
 			}
 			p.same(second, 1)
-			const start = "Warning|RandomValuesLost|Apply|the random values of revision 1 are made anew, because what was kept of them is lost: Secret shop/"
+			const start = "Warning|RandomValuesLost|Apply|the random values of revision 1 that no Secret of the component has are made anew, because what was kept of them is lost: Secret shop/"
 			switch {
 			case test.want == "" && p.log.lines != nil,
 				test.want != "" && (len(p.log.lines) != 1 || !strings.HasPrefix(p.log.lines[0], start) || !strings.Contains(p.log.lines[0], test.want)):
@@ -252,7 +252,7 @@ func TestARandomValueThatIsNotUsedIsNotMissed(t *testing.T) {
 	for range 2 {
 		p := processOn(t, local, local)
 		p.before = true
-		p.revisions.Renderer.Generator = drawn("found", "found", "found")
+		p.revisions.Renderer.Generator = drawn("found", "found", "found", "found", "found")
 		p.rendered(1)
 		if p.log.lines != nil {
 			t.Errorf("events %q", p.log.lines)

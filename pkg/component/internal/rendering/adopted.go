@@ -17,6 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -177,8 +178,11 @@ func (b *blind) List(ctx context.Context, list client.ObjectList, options ...cli
 	}))
 }
 
-// liveObject reads an object of a rendering; nil if it does not exist.
+// liveObject reads an object of a rendering; nil if it does not exist, as one with a name that no path can have. The engine refuses that.
 func liveObject(ctx context.Context, c client.Client, id objectID, namespace string) (*unstructured.Unstructured, error) {
+	if id.Name == "" || len(content.IsPathSegmentName(id.Name)) > 0 || len(content.IsPathSegmentName(id.Namespace)) > 0 {
+		return nil, nil
+	}
 	live := id.object()
 	err := c.Get(ctx, client.ObjectKey{Namespace: cmp.Or(id.Namespace, namespace), Name: id.Name}, live)
 	if apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err) {
