@@ -53,7 +53,7 @@ is done, the component stays suspended, and its deletion keeps the objects.
 Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.
 
 With --keep-component the component is not deleted, but loses the finalizer and the status of its operator, and stays suspended for it: a
-Helm operator of operator-sdk for the same kind finds the release with its next start. Stop the operator of the component before that.`
+Helm operator of operator-sdk for the same kind finds the release when it starts. The operator of the component runs during this command; stop it before you start the Helm operator.`
 
 func (f *frame) releaseCommand() *cobra.Command {
 	h := &handback{frame: f}
