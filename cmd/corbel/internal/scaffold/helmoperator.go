@@ -137,7 +137,13 @@ func readHelmOperator(folder string, o Options) (parts []*part, left []string, e
 			if fields["playbook"] != nil || fields["role"] != nil {
 				h.mistake("watches.yaml, entry %d: it is an entry of an Ansible operator, which has no chart", i+1)
 			} else {
-				h.mistake("watches.yaml, entry %d: kind, version or chart is missing", i+1)
+				var missing []string
+				for _, field := range []struct{ name, value string }{{"kind", w.Kind}, {"version", w.Version}, {"chart", w.Chart}} {
+					if field.value == "" {
+						missing = append(missing, field.name)
+					}
+				}
+				h.mistake("watches.yaml, entry %d lacks %s", i+1, strings.Join(missing, ", "))
 			}
 			continue
 		}
@@ -277,7 +283,7 @@ func (h *helmOperator) define(w watch, f *Former) {
 			d.Spec.Group == w.Group && d.Spec.Names.Kind == w.Kind
 	})
 	if at < 0 {
-		h.mistake("there is no CustomResourceDefinition of %s.%s in config/crd/bases or deploy/crds: put the one of the cluster there", w.Kind, w.Group)
+		h.mistake("there is no CustomResourceDefinition of %s.%s in config/crd/bases or deploy/crds: put the definition that the cluster has there", w.Kind, w.Group)
 		return
 	}
 	names := d.Spec.Names

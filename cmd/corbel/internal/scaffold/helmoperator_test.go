@@ -116,7 +116,7 @@ func TestAllMistakesOfAHelmOperatorAreListed(t *testing.T) {
 		"neither file":               {[]string{"watches.yaml", "", "", "PROJECT", "", ""}, []string{"has no watches.yaml: name the folder of the project, not that of the chart"}},
 		"no list":                    {[]string{"watches.yaml", "- group", "  group"}, []string{"watches.yaml is no list of kinds and charts"}},
 		"an Ansible operator":        {[]string{"watches.yaml", "chart: helm-charts/cache", "playbook: a.yaml"}, []string{"watches.yaml, entry 1: it is an entry of an Ansible operator"}},
-		"an entry without a chart":   {[]string{"watches.yaml", "chart: helm-charts/cache", "colour: red"}, []string{"watches.yaml, entry 1: kind, version or chart is missing"}},
+		"an entry without a chart":   {[]string{"watches.yaml", "chart: helm-charts/cache", "colour: red"}, []string{"watches.yaml, entry 1 lacks chart"}},
 		"a text in place of a label": {[]string{"watches.yaml", "{tier: backend}", "backend"}, []string{"watches.yaml, entry 1: "}},
 		"a selector that is none":    {[]string{"watches.yaml", "NotIn", "Never"}, []string{"watches.yaml, kind Cache: selector: "}},
 		"an override that is none":   {[]string{"watches.yaml", "labels: team", "labels[x]: team"}, []string{"watches.yaml, kind Cache: overrideValues, labels[x]: "}},
