@@ -362,6 +362,16 @@ func TestAHelmOperatorThatDeletesAComponentIsLeftAlone(t *testing.T) {
 	b.patchFinalizers()
 }
 
+func TestTheRecordsOfAReleaseThatIsNotTakenOverStay(t *testing.T) {
+	b := newBed(t, manifests.GeneratorFunc(configMaps), replacesHelmOperator)
+	b.create(widget.Spec{Values: map[string]string{"a": "1"}})
+	b.until(v1alpha1.StateReady)
+	b.install(store(t), release{revision: 1})
+	b.patchStatus(fmt.Sprintf(`[{"op":"add","path":"/status/adoptedRelease","value":{"namespace":%q,"name":"main","revision":1}}]`, b.namespace)) // forged
+	b.remove()
+	b.check(b.client.Get(t.Context(), b.key("sh.helm.release.v1.main.v1"), &corev1.Secret{}))
+}
+
 // TestATakeOverSurvivesACrashAtAnyRequest kills the operator before and after each request of a take-over, and replaces it.
 func TestATakeOverSurvivesACrashAtAnyRequest(t *testing.T) {
 	crashAtEachRequest(t, takeOver)

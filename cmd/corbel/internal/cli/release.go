@@ -101,6 +101,10 @@ func (h *handback) run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
+	if h.keep && isLeft(c) {
+		_, err := fmt.Fprintf(h.Out, "%s is left to the Helm operator\n", c)
+		return err
+	}
 	connection, err := h.connect()
 	if err != nil {
 		return err
@@ -466,6 +470,12 @@ func (h *handback) detach(ctx context.Context, connection *connection, l *partin
 		return fmt.Errorf("delete %s: %w", c, err)
 	}
 	return h.waitFor(ctx, c, h.wait.timeout, goal{text: "gone"})
+}
+
+// isLeft reports whether a component was left to a Helm operator, which may have written the status since.
+func isLeft(c inspect.Component) bool {
+	isOurs := func(name string) bool { return name == c.Reconciler || strings.HasPrefix(name, c.Reconciler+"/") }
+	return c.Annotation(vocabulary.AnnotationSuspend) == "true" && c.Status.AppliedGeneration == 0 && !slices.ContainsFunc(c.Object.GetFinalizers(), isOurs)
 }
 
 // leave takes the status, the finalizers and the annotations of its operator from a component. It stays suspended: the operator would take

@@ -181,6 +181,7 @@ func (b *bed) releases(t *testing.T) {
 		t.Fatal(a.text())
 	}
 	golden(t, "release to a helm operator", b.run("release", "shop/booth", "--to-helm", "--keep-component").out)
+	golden(t, "release to a helm operator again", b.run("release", "shop/booth", "--to-helm", "--keep-component").text())
 	if diff := cmp.Diff(before, b.states(objects)); diff != "" {
 		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
 	}

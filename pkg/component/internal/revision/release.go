@@ -128,10 +128,20 @@ func (s *Source) releaseOfHelmOperator(ctx context.Context, obj identity.Compone
 }
 
 // EraseRelease deletes the records of the release that a component has taken over from a Helm operator, which would have deleted them.
+// Other clients may write the status, so the records stay unless the last revision is the one in the status, and of the chart of the operator.
 func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) error {
 	adopted := obj.GetStatus().AdoptedRelease
-	if adopted == nil || !s.Self.AdoptHelmOperator || adopted.Namespace != obj.GetNamespace() || adopted.Name != obj.GetName() {
+	if adopted == nil || !s.Self.AdoptHelmOperator || obj.GetStatus().AppliedGeneration == 0 || adopted.Namespace != obj.GetNamespace() || adopted.Name != obj.GetName() {
 		return nil
+	}
+	release, err := helmrelease.Read(ctx, c, helmrelease.Reference(*adopted))
+	_, missing := errors.AsType[*helmrelease.NotFoundError](err)
+	_, unusable := errors.AsType[*helmrelease.UnusableError](err)
+	switch {
+	case missing || unusable || err == nil && release.Chart != renders.Source(s.Renderer.Generator).Chart:
+		return nil
+	case err != nil:
+		return err
 	}
 	records, err := helmrelease.Records(ctx, c, adopted.Namespace, adopted.Name, "Secret")
 	for _, record := range records {
