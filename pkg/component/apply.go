@@ -145,7 +145,7 @@ func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.R
 		objects, err = p.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &p.remembered(a.obj).rendering)
 		return err
 	})
-	if status := a.obj.GetStatus(); err == nil && status.RestoredFrom != objects.RestoredFrom {
+	if status := a.obj.GetStatus(); err == nil && objects.RestoredFrom != "" && status.RestoredFrom != objects.RestoredFrom {
 		// The objects do not show the previous component any more when they are adopted.
 		status.RestoredFrom = objects.RestoredFrom
 		err = a.commit(ctx)

@@ -67,11 +67,14 @@ func (p program) uninstallCommand() *cobra.Command {
 func (p program) uninstall(ctx context.Context, c client.Client, namespaces []string, shared bool, out io.Writer) error {
 	var errs []error
 	for _, kind := range p.kinds {
-		err := kind.uninstall(ctx, c, namespaces, out)
-		if err == nil && shared {
-			err = kind.deleteSharedTypes(ctx, c, out)
-		}
-		errs = append(errs, err)
+		errs = append(errs, kind.uninstall(ctx, c, namespaces, out))
+	}
+	if err := errors.Join(errs...); err != nil || !shared {
+		return err
+	}
+	errs = nil
+	for _, kind := range p.kinds { // components of several kinds may use the same definition
+		errs = append(errs, kind.deleteSharedTypes(ctx, c, out))
 	}
 	return errors.Join(errs...)
 }

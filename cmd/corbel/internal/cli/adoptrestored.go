@@ -82,8 +82,11 @@ func (f *frame) adoptRestored(ctx context.Context, c inspect.Component, dryRun b
 			return nil
 		}
 		for _, change := range found {
-			if _, err := f.ownRestored(ctx, c, change, true); err != nil {
+			switch why, err := f.ownRestored(ctx, c, change, true); {
+			case err != nil:
 				return err
+			case why != "":
+				return fmt.Errorf("%s was changed meanwhile, and %s; run the command again", change.Key, why)
 			}
 			done[change.Key] = true
 		}

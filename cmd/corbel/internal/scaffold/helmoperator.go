@@ -266,7 +266,7 @@ func (h *helmOperator) chart(w watch) string {
 	}
 	for _, candidate := range candidates {
 		folder := filepath.Join(h.folder, filepath.FromSlash(candidate))
-		if _, err := os.Stat(filepath.Join(folder, "Chart.yaml")); err == nil {
+		if _, err := os.Stat(filepath.Join(folder, "Chart.yaml")); err == nil && filepath.IsLocal(filepath.FromSlash(candidate)) {
 			return folder
 		}
 	}

@@ -131,7 +131,9 @@ var helmOperatorFinalizers = []string{"helm.sdk.operatorframework.io/uninstall-r
 
 // helmOperatorFinalizer returns the finalizer of the Helm operator that this operator replaces; it is empty if the component has none.
 func (o *Operator) helmOperatorFinalizer(obj client.Object) string {
-	i := slices.IndexFunc(helmOperatorFinalizers, func(finalizer string) bool { return slices.Contains(obj.GetFinalizers(), finalizer) })
+	i := slices.IndexFunc(helmOperatorFinalizers, func(finalizer string) bool {
+		return finalizer != o.Finalizer && slices.Contains(obj.GetFinalizers(), finalizer)
+	})
 	if i < 0 || !o.AdoptHelmOperator {
 		return ""
 	}
@@ -145,11 +147,11 @@ func (o *Operator) helmOperatorClaim(obj client.Object) string {
 	switch {
 	case finalizer == "":
 		return ""
-	case obj.GetDeletionTimestamp() != nil:
-		return fmt.Sprintf("its deletion began under the Helm operator, as the finalizer %s shows: start that operator until the component is gone; operator %s leaves it alone", finalizer, o.Name)
 	case slices.Contains(obj.GetFinalizers(), o.Finalizer):
 		return fmt.Sprintf("the Helm operator that operator %s replaces is running, because the finalizer %s is back: stop that operator, and then remove this finalizer; "+
 			"until then operator %[1]s leaves the component alone", o.Name, finalizer)
+	case obj.GetDeletionTimestamp() != nil:
+		return fmt.Sprintf("its deletion began under the Helm operator, as the finalizer %s shows: start that operator until the component is gone; operator %s leaves it alone", finalizer, o.Name)
 	}
 	return ""
 }

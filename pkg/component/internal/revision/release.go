@@ -129,7 +129,7 @@ func (s *Source) releaseOfHelmOperator(ctx context.Context, obj identity.Compone
 
 // EraseRelease deletes the records of the release that a component has taken over from a Helm operator, which would have deleted them.
 // Other clients may write the status, so the records stay unless the last revision is the one in the status, and of the chart of the operator.
-func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) error {
+func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) (errs []error) {
 	adopted := obj.GetStatus().AdoptedRelease
 	if adopted == nil || !s.Self.AdoptHelmOperator || obj.GetStatus().AppliedGeneration == 0 || adopted.Namespace != obj.GetNamespace() || adopted.Name != obj.GetName() {
 		return nil
@@ -141,11 +141,12 @@ func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c cli
 	case missing || unusable || err == nil && release.Chart != renders.Source(s.Renderer.Generator).Chart:
 		return nil
 	case err != nil:
-		return err
+		return []error{err}
 	}
 	records, err := helmrelease.Records(ctx, c, adopted.Namespace, adopted.Name, "Secret")
+	errs = append(errs, err)
 	for _, record := range records {
-		err = errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, &record, client.Preconditions{UID: new(record.GetUID())})))
+		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &record, client.Preconditions{UID: new(record.GetUID())})))
 	}
-	return err
+	return errs
 }
