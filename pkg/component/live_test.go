@@ -213,8 +213,8 @@ func TestAnIgnoredObjectThatGoesAwayIsCreatedAtOnce(t *testing.T) {
 	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1"}})
 	b.until(v1alpha1.StateReady)
 	b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
-	if recorded := b.get().Status.Inventory.Items; len(theirs.Data) > 0 || len(recorded) > 0 {
-		t.Errorf("it has %v, and on record is %v", theirs.Data, recorded)
+	if w := b.get(); len(theirs.Data) > 0 || len(w.Status.Inventory.Items) > 0 || w.Status.Progress != "0/0" {
+		t.Errorf("it has %v, on record is %v, and the progress is %s", theirs.Data, w.Status.Inventory.Items, w.Status.Progress)
 	}
 	b.check(b.client.Delete(t.Context(), theirs))
 	b.expectRequeue("the end of the config map")

@@ -245,14 +245,15 @@ func (c *call) outcome(p plan.Plan) Outcome {
 		Drifted:        p.Deviations,
 		Retained:       p.Retained,
 		Notes:          c.notes,
-		Settled:        p.Settled,
-		Total:          p.Total,
+		Settled:        p.Settled + len(p.Ignored),
+		Total:          p.Total + len(p.Ignored),
+		Ignored:        len(p.Ignored),
 		ManifestDigest: c.in.manifest,
 		Steps:          c.steps,
 	}
 	if c.in.Cause == plan.Deleting {
 		// Removed objects are not part of the plan any more.
-		outcome.Settled, outcome.Total = max(c.recorded-len(c.in.Recorded), 0), c.recorded
+		outcome.Settled, outcome.Total, outcome.Ignored = max(c.recorded-len(c.in.Recorded), 0), c.recorded, 0
 	}
 	adoption := adoptionOf(c.in.Input)
 	for _, wait := range p.Waiting {

@@ -23,9 +23,9 @@ type Outcome struct {
 	// Awaited are the objects of other owners that some of them wait for: when one changes,
 	// another call may come further.
 	Awaited []report.AwaitedObject
-	// Settled and Total count the desired objects but for ignored ones; in a deletion, the objects that were recorded at
-	// the start of this call.
-	Settled, Total int
+	// Settled and Total count the desired objects, and Ignored those among them that the adoption policy ignore leaves to other owners; in
+	// a deletion, Settled and Total count the objects that were recorded at the start of this call.
+	Settled, Total, Ignored int
 	// ManifestDigest identifies the set of desired manifests.
 	ManifestDigest string
 	// Desired are the desired objects, for calls that follow; nil if there are mistakes in

@@ -239,9 +239,9 @@ func (c *Concluder) noteOutcome(obj identity.Component, t targets.Connection, ou
 	}
 }
 
-// progressOf returns the form of Status.Progress.
+// progressOf returns the form of Status.Progress. It leaves out objects that are left to other owners.
 func progressOf(outcome reconciler.Outcome) string {
-	return fmt.Sprintf("%d/%d", outcome.Settled, outcome.Total)
+	return fmt.Sprintf("%d/%d", outcome.Settled-outcome.Ignored, outcome.Total-outcome.Ignored)
 }
 
 // MinDelay is the shortest delay between two reconciles that wait.

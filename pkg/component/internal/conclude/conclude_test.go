@@ -15,7 +15,20 @@ import (
 
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
+	"github.com/corbel-run/corbel/pkg/reconciler"
 )
+
+func TestProgressLeavesOutIgnoredObjects(t *testing.T) {
+	for want, outcome := range map[string]reconciler.Outcome{
+		"1/2": {Settled: 3, Total: 4, Ignored: 2},
+		"0/0": {Settled: 2, Total: 2, Ignored: 2},
+		"3/4": {Settled: 3, Total: 4},
+	} {
+		if got := progressOf(outcome); got != want {
+			t.Errorf("%s of %+v, want %s", got, outcome, want)
+		}
+	}
+}
 
 func TestFallback(t *testing.T) {
 	now := time.Unix(1000, 0)
