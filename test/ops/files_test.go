@@ -17,7 +17,7 @@ import (
 const root = "../.."
 
 // project has what the templates of the folder ops read from the options of a project.
-type project struct{ Name, Kind, Group, Version, Variable, Plural string }
+type project struct{ Name, Package, Kind, Group, Version, Variable, Plural string }
 
 var shop = project{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Version: "v1alpha1", Variable: "shop", Plural: "shops"}
 
