@@ -618,3 +618,30 @@ func TestARestoreSurvivesACrashAtAnyRequest(t *testing.T) {
 		return len(gate.Requests()), gate.HasCrashed()
 	})
 }
+
+// A revision that waits for its approval is rendered before it starts, and its objects show the previous component only then.
+func TestARestoredComponentThatWaitsForItsApprovalRunsNoHook(t *testing.T) {
+	b := newBed(t, store(t), replacesHelmOperator)
+	objects, uid := b.backedUp(store(t))
+	before := b.restored(objects)
+	b.restartWith(store(t), component.ReconcilerOptions{Revisions: component.RevisionOptions{RequireApproval: true}})
+	b.reconcile()
+	pending := b.get().Status.Approval
+	if pending == nil {
+		t.Fatalf("nothing waits: %+v", b.get().Status.Conditions)
+	}
+	b.annotate(map[string]string{operatorName + "/approve": pending.Hash})
+	b.resetRequests()
+	w := b.until(v1alpha1.StateReady)
+	if w.Status.RestoredFrom != uid {
+		t.Errorf("restored from %q, want %q", w.Status.RestoredFrom, uid)
+	}
+	if diff := cmp.Diff(before, b.restored(objects)); diff != "" {
+		t.Errorf("the objects are not as they were (-before +after):\n%s", diff)
+	}
+	for _, write := range without(b.writes(), "widgets", "digest-key", "main-revisions") {
+		if strings.HasPrefix(write, "create") {
+			t.Errorf("it did %s", write)
+		}
+	}
+}

@@ -139,14 +139,15 @@ func (p *applier) findRevision(ctx context.Context, a *attempt) (err error) {
 // objectsOf returns the objects of the candidate: the approved rendering, or a new one.
 func (p *applier) objectsOf(ctx context.Context, a *attempt, request rendering.Request) (objects rendering.Rendering, err error) {
 	if a.approved != nil {
-		return *a.approved, nil
+		objects = *a.approved
+	} else {
+		err = p.reportSlow(ctx, a.obj, a.commit, func(ctx context.Context) (err error) {
+			objects, err = p.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &p.remembered(a.obj).rendering)
+			return err
+		})
 	}
-	err = p.reportSlow(ctx, a.obj, a.commit, func(ctx context.Context) (err error) {
-		objects, err = p.revisions.Objects(ctx, a.obj, request, a.candidate.Pin, &p.remembered(a.obj).rendering)
-		return err
-	})
 	if status := a.obj.GetStatus(); err == nil && objects.RestoredFrom != "" && status.RestoredFrom != objects.RestoredFrom {
-		// The objects do not show the previous component any more when they are adopted.
+		// It is recorded before the adoption, after which the objects do not show the previous component.
 		status.RestoredFrom = objects.RestoredFrom
 		err = a.commit(ctx)
 	}
