@@ -178,7 +178,7 @@ func (r *Record) Sets(ctx context.Context) ([]Set, error) {
 		sets, err = decodeHistory(content)
 	}
 	if err != nil {
-		return nil, &LostError{Secret: r.store.keyOf(r.component), Changed: true, Err: err}
+		return nil, &LostError{Secret: r.store.KeyOf(r.component), Changed: true, Err: err}
 	}
 	return sets, nil
 }
@@ -193,7 +193,7 @@ func (r *Record) readHistory(ctx context.Context) error {
 		return err
 	}
 	if again.uid != r.uid || again.resourceVersion != r.resourceVersion {
-		return apierrors.NewConflict(secrets, r.store.keyOf(r.component).String(), errors.New("it was changed by another client"))
+		return apierrors.NewConflict(secrets, r.store.KeyOf(r.component).String(), errors.New("it was changed by another client"))
 	}
 	r.history, r.unread = again.history, false
 	return nil

@@ -99,12 +99,12 @@ func (e *LostError) Unwrap() error { return e.Err }
 func (s *Store) Read(ctx context.Context, c Component) (*Record, error) {
 	r := &Record{store: s, component: c, sizes: map[int64]int{}}
 	secret := &corev1.Secret{}
-	err := s.options.Client.Get(ctx, s.keyOf(c), secret)
+	err := s.options.Client.Get(ctx, s.KeyOf(c), secret)
 	if apierrors.IsNotFound(err) {
 		return r, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s of the revision: %w", s.keyOf(c), err)
+		return nil, fmt.Errorf("read Secret %s of the revision: %w", s.KeyOf(c), err)
 	}
 	r.uid, r.resourceVersion, r.entries, r.history = secret.UID, secret.ResourceVersion, secret.Data, secret.Data[entryHistory]
 	for entry, sealed := range secret.Data {
@@ -126,7 +126,7 @@ func (s *Store) Assume(c Component) *Record {
 // is a LostError if there is none, or if it is not the written one.
 func (r *Record) Content(ctx context.Context, revision Revision) ([]byte, error) {
 	defer func() { r.entries = nil }()
-	lost := &LostError{Secret: r.store.keyOf(r.component)}
+	lost := &LostError{Secret: r.store.KeyOf(r.component)}
 	sealed, ok := r.entries[entryOf(revision.Number)]
 	switch {
 	case r.resourceVersion == "":
@@ -181,7 +181,7 @@ func (r *Record) Save(ctx context.Context, u Update) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write Secret %s of the revision: %w", r.store.keyOf(r.component), err)
+		return fmt.Errorf("write Secret %s of the revision: %w", r.store.KeyOf(r.component), err)
 	}
 	r.assumed, r.entries = false, nil
 	r.forgetLargeHistory()
@@ -273,7 +273,7 @@ func (r *Record) putContent(changes map[string][]byte, sizes map[int64]int, revi
 
 // write changes the entries of the Secret; nil removes one.
 func (r *Record) write(ctx context.Context, changes map[string][]byte) error {
-	key, options := r.store.keyOf(r.component), r.store.options
+	key, options := r.store.KeyOf(r.component), r.store.options
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	var err error
 	if r.resourceVersion == "" {
@@ -314,7 +314,7 @@ func (s *Store) Erase(ctx context.Context, c Component, known *Record) (err erro
 	if secret.UID == "" {
 		secret, err = s.metadataOf(ctx, c)
 	}
-	if key := s.keyOf(c); err == nil {
+	if key := s.KeyOf(c); err == nil {
 		object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 		err = s.options.Client.Delete(ctx, object, client.Preconditions{UID: &secret.UID})
 	}
@@ -322,7 +322,7 @@ func (s *Store) Erase(ctx context.Context, c Component, known *Record) (err erro
 		return s.Erase(ctx, c, nil) // another client has made it anew
 	}
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove Secret %s of the revisions: %w", s.keyOf(c), err)
+		return fmt.Errorf("remove Secret %s of the revisions: %w", s.KeyOf(c), err)
 	}
 	return nil
 }
@@ -330,7 +330,7 @@ func (s *Store) Erase(ctx context.Context, c Component, known *Record) (err erro
 func (s *Store) metadataOf(ctx context.Context, c Component) (*metav1.PartialObjectMetadata, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	return secret, s.options.Client.Get(ctx, s.keyOf(c), secret)
+	return secret, s.options.Client.Get(ctx, s.KeyOf(c), secret)
 }
 
 // IsOrphaned reports whether a component has a Secret that does not refer to it any more.
@@ -351,11 +351,8 @@ func entryOf(revision int64) string { return "r" + strconv.FormatInt(revision, 1
 // maxReadable is how much of the name of the component is in the name of its Secret.
 const maxReadable = 40
 
-// Secret returns namespace and name of the Secret of a component.
-func (s *Store) Secret(c Component) client.ObjectKey { return s.keyOf(c) }
-
-// keyOf returns namespace and name of the Secret of a component.
-func (s *Store) keyOf(c Component) client.ObjectKey {
+// KeyOf returns namespace and name of the Secret of a component.
+func (s *Store) KeyOf(c Component) client.ObjectKey {
 	namespace := c.Namespace
 	if namespace == "" {
 		namespace = s.options.Namespace

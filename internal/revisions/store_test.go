@@ -54,7 +54,7 @@ func contentOf(t *testing.T, s *Store, c Component, revision Revision) (string, 
 func secretOf(t *testing.T, s *Store, c Component) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	check.NoError(t, s.options.Client.Get(t.Context(), s.keyOf(c), secret))
+	check.NoError(t, s.options.Client.Get(t.Context(), s.KeyOf(c), secret))
 	return secret
 }
 

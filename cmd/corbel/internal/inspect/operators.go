@@ -5,7 +5,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -16,19 +15,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/corbel-run/corbel/api/v1alpha1"
-	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/lease"
-	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/pkg/component"
 )
 
@@ -47,9 +41,9 @@ type checker struct {
 	findings []Finding
 	// operators are those that were checked: several types may have the same.
 	operators map[operatorKey]bool
-	// shared are the reconcilers with shared types that were checked; after a restore, the digest keys.
+	// shared are the reconcilers with shared types that were checked.
 	shared map[string]bool
-	// leased are the reconcilers of components, and whether a component names a Lease of it; after a restore, the names of Leases.
+	// leased are the reconcilers of components, and whether a component names a Lease of it.
 	leased map[string]bool
 }
 
@@ -79,122 +73,6 @@ func (r *Reader) Check(ctx context.Context, types []Type, namespace string, now 
 		c.note(strings.Join(names, ", "), "no component names its Lease, as with an operator outside of the cluster: whether it runs is not checked")
 	}
 	return c.findings, nil
-}
-
-// CheckRestore looks for objects that are missing after a restore from a backup, and that the operators of the types need when they
-// start. The namespace bounds which components are read; empty means all.
-func (r *Reader) CheckRestore(ctx context.Context, types []Type, namespace string, now time.Time) ([]Finding, error) {
-	c := &checker{reader: r, now: now, shared: map[string]bool{}, leased: map[string]bool{}}
-	for _, t := range types {
-		if err := errors.Join(c.definition(ctx, t), c.restored(ctx, t, namespace)); err != nil {
-			return c.findings, err
-		}
-	}
-	if !slices.ContainsFunc(c.findings, func(f Finding) bool { return f.Problem }) {
-		return c.findings, nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.leased)) {
-		err := c.leases(ctx, "Lease "+name, name, "whether the operator runs already is not checked", func(held string) {
-			c.problem("Lease "+held, "it is held, so the operator runs while objects are missing: scale it to 0, restore them, and start it again")
-		})
-		if err != nil {
-			return c.findings, err
-		}
-	}
-	return c.findings, nil
-}
-
-// restored checks the components of a type after a restore.
-func (c *checker) restored(ctx context.Context, t Type, namespace string) error {
-	if !t.Namespaced {
-		namespace = ""
-	}
-	local := &metav1.PartialObjectMetadata{}
-	local.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := c.reader.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, local); err != nil && !isAnswer(err) {
-		return err
-	}
-	count, withoutStatus, withoutHistory := 0, map[string]int{}, 0
-	_, err := c.reader.List(ctx, t, Selection{Namespace: namespace}, func(listed Component) error {
-		count++
-		found, err := c.reader.Get(ctx, t, client.ObjectKeyFromObject(listed.Object)) // with its inventory
-		object, by := found.Object, found.Status.Inventory.Operator
-		switch {
-		case err != nil:
-			return err
-		case by == nil:
-			withoutStatus[object.GetNamespace()]++
-			c.leased[t.Group] = true // the name that projects of corbel init have
-			return nil
-		case by.Lease != "":
-			c.leased[by.Lease[strings.Index(by.Lease, "/")+1:]] = true
-		}
-		_, remote, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "kubeConfig")
-		if target := found.Status.Inventory.Target; !remote && target != "" && local.UID != "" && target != local.UID {
-			c.problem(found.String(), "its status is that of another cluster, with which its operator changes nothing, for the reason TargetChanged: restore it without its status")
-		}
-		store := revisions.NewStore(revisions.Options{Name: found.Reconciler, Namespace: by.Namespace})
-		record := store.Secret(revisions.Component{GroupVersionKind: t.GroupVersionKind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()})
-		if len(found.Status.History) > 0 && apierrors.IsNotFound(c.reader.Client.Get(ctx, record, &corev1.Secret{})) {
-			withoutHistory++
-		}
-		return errors.Join(c.digestKey(ctx, found.Reconciler, *by), c.recorded(ctx, found))
-	})
-	if withoutHistory > 0 {
-		c.note(t.String(), "%d of %d lack the Secret of their revisions, as each component with a new uid does: there is no rollback to a revision "+
-			"from before the restore, and the operator takes random values from the live objects", withoutHistory, count)
-	}
-	for namespace, count := range withoutStatus {
-		about := strings.TrimSpace(t.String() + " " + namespace)
-		secrets, err := c.reader.metadata(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), namespace)
-		switch {
-		case err != nil && !apierrors.IsForbidden(err):
-			return err
-		case err == nil && len(secrets) == 0:
-			c.problem(about, "%d have no status, and their namespace has no Secret: restore the Secrets before the operator starts, or it creates them with new random values", count)
-		default:
-			c.note(about, "%d have no status, so their objects are not known here: the operator takes random values from the live objects, and from no Secret that is restored after it starts", count)
-		}
-	}
-	return err
-}
-
-// digestKey checks that the digest key of an operator is the one of an inventory.
-func (c *checker) digestKey(ctx context.Context, reconciler string, by v1alpha1.InventoryOperator) error {
-	about := fmt.Sprintf("Secret %s/%s-digest-key", by.Namespace, reconciler)
-	if c.shared[about+by.Key] {
-		return nil
-	}
-	c.shared[about+by.Key] = true
-	const remedy = "restore the digest key of the backup before the operator starts: with another key there is no rollback to an earlier revision, and each object is written once more"
-	secret := &corev1.Secret{}
-	found, err := c.get(ctx, about, client.ObjectKey{Namespace: by.Namespace, Name: reconciler + "-digest-key"}, "Secret", "v1", secret, "it does not exist; "+remedy)
-	if found && (digest.Hasher{Key: secret.Data["key"]}).ID() != by.Key {
-		c.problem(about, "it is not the key that components are recorded with; %s", remedy)
-	}
-	return err
-}
-
-// recorded checks that the recorded objects of a component exist. Of those that do not, three are named, Secrets first.
-func (c *checker) recorded(ctx context.Context, of Component) error {
-	dependents, err := c.reader.Dependents(ctx, of)
-	if IsLost(err) {
-		c.note(of.String(), "%v", err)
-	} else if err != nil {
-		return err
-	}
-	missing := slices.DeleteFunc(dependents, func(d Dependent) bool { return d.State != StateMissing })
-	slices.SortStableFunc(missing, func(a, b Dependent) int {
-		return strings.Compare(strings.TrimPrefix(a.Item.Kind, "Secret"), strings.TrimPrefix(b.Item.Kind, "Secret"))
-	})
-	var names []string
-	for _, d := range missing[:min(len(missing), 3)] {
-		names = append(names, d.String())
-	}
-	if len(missing) > 0 {
-		c.problem(of.String(), "%d recorded objects do not exist, among them %s: restore them before the operator starts, which creates a Secret with new random values", len(missing), strings.Join(names, ", "))
-	}
-	return nil
 }
 
 // get reads an object that may not be readable: then it is a note, and the answer is false. That it does not exist is a problem.
@@ -395,15 +273,15 @@ func (c *checker) lease(ctx context.Context, about, named string) (bool, error) 
 // twins finds the leases that have the name of this one, "namespace/name", in other namespaces, and are held.
 func (c *checker) twins(ctx context.Context, about, named string) error {
 	_, name, _ := strings.Cut(named, "/")
-	return c.leases(ctx, about, name, "a second operator of its name is not looked for", func(other string) {
+	return c.heldLeases(ctx, about, name, "a second operator of its name is not looked for", func(other string) {
 		if other != named {
 			c.problem(about, "Lease %s is held as well as %s, so there is a second operator of this name; remove one of them, or let them select different components", other, named)
 		}
 	})
 }
 
-// leases calls a function with each Lease of a name that is held. If they may not be listed, that is a note.
-func (c *checker) leases(ctx context.Context, about, name, otherwise string, held func(lease string)) error {
+// heldLeases calls a function with each Lease of a name that is held. If they may not be listed, that is a note.
+func (c *checker) heldLeases(ctx context.Context, about, name, otherwise string, held func(lease string)) error {
 	list := &coordinationv1.LeaseList{}
 	err := c.reader.Client.List(ctx, list, client.MatchingFields{"metadata.name": name})
 	if apierrors.IsForbidden(err) {

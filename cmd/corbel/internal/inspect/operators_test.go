@@ -125,15 +125,15 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 	}
 }
 
-// TestCheckFindsWhatIsMissingAfterARestore has a Shop with a Secret and a ConfigMap, whose operator has a digest key.
-func TestCheckFindsWhatIsMissingAfterARestore(t *testing.T) {
+// TestCheckFindsMissingObjectsAfterARestore has a Shop with a Secret and a ConfigMap, whose operator has a digest key.
+func TestCheckFindsMissingObjectsAfterARestore(t *testing.T) {
 	key := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "shop.example.com-digest-key"}, Data: map[string][]byte{"key": []byte("a very secret key")}}
 	other := key.DeepCopy()
 	other.Data["key"] = []byte("another key")
 	inventory := inventoryOf("v1 ConfigMap market/a", "v1 Secret market/s")
 	inventory["operator"] = map[string]any{"key": digest.Hasher{Key: key.Data["key"]}.ID(), "namespace": "system", "lease": "system/shop.example.com"}
 	recorded := shop(map[string]any{"reconciler": "shop.example.com", "ownerID": ownerID, "state": "Ready", "inventory": inventory, "history": []any{map[string]any{"revision": int64(1)}}})
-	revisionsOf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: revisions.NewStore(revisions.Options{Name: "shop.example.com"}).Secret(revisions.Component{
+	revisionsOf := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "market", Name: revisions.NewStore(revisions.Options{Name: "shop.example.com"}).KeyOf(revisions.Component{
 		GroupVersionKind: shopKind, Namespace: "market", Name: "corner", UID: "shop-uid",
 	}).Name}}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "here"}}
