@@ -235,7 +235,7 @@ func TestTheTutorial(t *testing.T) {
 // The project of a Helm operator with two kinds compiles, with its tests, and renders what its golden file has.
 func TestTheProjectOfAHelmOperatorRenders(t *testing.T) {
 	if !slice.FromEnvironment(t).Whole() {
-		t.Skip("it compiles an operator, with all tests only")
+		t.Skip("it compiles an operator with its dependencies, half a minute of processor time: make test-all runs it")
 	}
 	project := filepath.Join(t.TempDir(), "backend-operator")
 	command := New()

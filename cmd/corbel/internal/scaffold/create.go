@@ -155,10 +155,14 @@ func partsOf(o *Options, source Source) ([]*part, error) {
 			o.Module = p.o.Group + "/" + o.Name
 		}
 		p.o.Module = o.Module
-		for mistake := range strings.Lines(fmt.Sprint(p.o.validate())) {
-			if mistake = strings.TrimSpace(mistake); mistake != fmt.Sprint(nil) && !seen[mistake] {
-				seen[mistake] = true
-				mistakes = append(mistakes, errors.New(strings.ReplaceAll(mistake, "--", "")))
+		joined, _ := p.o.validate().(interface{ Unwrap() []error })
+		if joined == nil {
+			continue
+		}
+		for _, mistake := range joined.Unwrap() { // the name of the project is wrong for each kind
+			if text := strings.ReplaceAll(mistake.Error(), "--", ""); !seen[text] { // the values are those of files, not of flags
+				seen[text] = true
+				mistakes = append(mistakes, errors.New(text))
 			}
 		}
 	}

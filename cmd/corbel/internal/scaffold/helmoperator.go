@@ -25,7 +25,7 @@ import (
 	"github.com/corbel-run/corbel/internal/document"
 )
 
-// Former is what a kind had under its former operator, a Helm operator of operator-sdk.
+// Former describes a kind under its former operator, a Helm operator of operator-sdk.
 type Former struct {
 	// Plural, Singular, ShortNames and Categories are the names in the CustomResourceDefinition.
 	Plural     string   `json:"plural"`
@@ -65,7 +65,7 @@ type FormerVersion struct {
 	Storage bool   `json:"storage,omitempty"`
 }
 
-// watch is an entry of watches.yaml. Its other fields are in the list of what is left out.
+// watch is an entry of watches.yaml. Its other fields are listed as left out.
 type watch struct {
 	Group, Version, Kind    string
 	Chart                   string
@@ -74,7 +74,7 @@ type watch struct {
 	MaxConcurrentReconciles int
 }
 
-// definition is what is read of a CustomResourceDefinition, of apiextensions.k8s.io/v1 or v1beta1.
+// definition is a CustomResourceDefinition of apiextensions.k8s.io/v1 or v1beta1, without the fields that are not read.
 type definition struct {
 	Metadata metav1.ObjectMeta
 	Spec     struct {
@@ -104,7 +104,7 @@ var needless = map[string]string{
 type helmOperator struct {
 	folder, layout string
 	objects        []*unstructured.Unstructured // in the folders of definitions and samples
-	// left is what is not carried over, in sentences.
+	// left lists the parts that are not carried over, in sentences.
 	left     []string
 	mistakes []error
 }
@@ -164,7 +164,7 @@ func readHelmOperator(folder string, o Options) (parts []*part, left []string, e
 	return parts, h.left, errors.Join(h.mistakes...)
 }
 
-// decodeFields decodes an object whose fields have the names of JSON.
+// decodeFields decodes an object by the JSON names of the fields.
 func decodeFields(fields map[string]any, into any) error {
 	text, err := json.Marshal(fields)
 	return errors.Join(err, json.Unmarshal(text, into))
@@ -354,7 +354,7 @@ const maxListed = 20
 // leaveFiles lists the files of the operator that are not carried over.
 func (h *helmOperator) leaveFiles() {
 	var code, roles []string
-	_ = fs.WalkDir(os.DirFS(h.folder), ".", func(name string, entry fs.DirEntry, err error) error { // what cannot be read is not listed
+	_ = fs.WalkDir(os.DirFS(h.folder), ".", func(name string, entry fs.DirEntry, err error) error { // an unreadable file is not listed
 		switch base := path.Base(name); {
 		case err != nil:
 			return nil

@@ -55,9 +55,9 @@ type Options struct {
 	// Overlay is the folder of the kustomization that is built, below the folder that holds all files that it refers to. It is empty
 	// if the two are the same folder.
 	Overlay string `json:"overlay,omitempty"`
-	// Former is what the kind had under a Helm operator; nil for a new kind.
+	// Former describes the kind under a Helm operator; nil for a new kind.
 	Former *Former `json:"former,omitempty"`
-	// Left is what is not carried over from a Helm operator, in sentences.
+	// Left lists the parts of a Helm operator that are not carried over, in sentences.
 	Left []string `json:"left,omitempty"`
 	// Package is the folder and the Go package of a kind; empty if the project has one kind only.
 	Package string `json:"package,omitempty"`
@@ -145,7 +145,7 @@ func (o *Options) validate() error {
 	return errors.Join(mistakes...)
 }
 
-// isReserved reports whether a group is one of Kubernetes, whose CustomResourceDefinitions need an annotation.
+// isReserved reports whether a group belongs to Kubernetes. The CustomResourceDefinitions of such groups need an annotation.
 func isReserved(group string) bool {
 	return strings.HasSuffix(group, ".k8s.io") || strings.HasSuffix(group, ".kubernetes.io")
 }
