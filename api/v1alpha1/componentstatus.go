@@ -71,8 +71,7 @@ type ComponentStatus struct {
 	// +optional
 	AdoptedRelease *AdoptedRelease `json:"adoptedRelease,omitempty"`
 
-	// RestoredFrom is the uid of the previous component of this name whose objects the first revision has found, as after a restore
-	// from a backup.
+	// RestoredFrom is the uid of the component that owned the objects before. It is set if the component was restored from a backup.
 	// +optional
 	RestoredFrom types.UID `json:"restoredFrom,omitempty"`
 

@@ -66,10 +66,14 @@ func annotationChanged(annotation string) predicate.Predicate {
 	}
 }
 
-// Significant lets events pass after which a reconcile of an object may do something
-// else than the one before: it was created or deleted, or its spec, labels or annotations changed, our finalizer was taken
-// away or, if it is not there, any, or another one was added to it, by which another operator may have claimed the object, or in deletion the finalizers changed. A change of the status
-// is nothing of that kind; most of them are our own. Nor is a change of the annotations to ignore.
+// Significant lets events pass after which a reconcile of an object may do something else than the reconcile before:
+//   - The object was created or deleted.
+//   - Its spec, its labels or its annotations changed, but for the annotations to ignore.
+//   - Our finalizer was taken away, or another one was added beside it: another operator may have claimed the object.
+//   - Our finalizer is not there, and another one was taken away.
+//   - The finalizers of an object in deletion changed.
+//
+// A change of the status does not pass; most of these changes are our own.
 func Significant(finalizer string, ignored ...string) predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -277,7 +277,7 @@ func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.M
 		errs = append(errs, d.revisions.Renderer.Revisions.Erase(ctx, d.self.Revisions(obj), d.remembered(obj).rendering.Record()))
 	}
 	if policy != v1alpha1.ManagementPolicyDetachOnDelete && !d.isAbandoned(obj) {
-		errs = append(errs, d.revisions.EraseRelease(ctx, obj, d.local)...)
+		errs = append(errs, d.revisions.EraseRelease(ctx, obj, d.local))
 	}
 	failed := slices.DeleteFunc(slices.Clone(errs), rendering.IsRefusal) // one by one: a refusal must not hide another failure
 	if err := errors.Join(failed...); err != nil {

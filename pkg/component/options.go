@@ -159,8 +159,8 @@ type RevisionOptions struct {
 	//
 	// Default: false: nothing waits
 	RequireApproval bool
-	// HooksOnRestore runs the hooks of an installation, such as those of a chart, also for a component that finds objects of a previous
-	// component of its name, as after a restore from a backup.
+	// HooksOnRestore runs the hooks of an installation also for a component that was restored from a backup, and finds objects of a
+	// previous component of its name. Users who may write such objects decide about that by label and annotation.
 	//
 	// Default: false: they do not run
 	HooksOnRestore bool

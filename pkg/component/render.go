@@ -61,7 +61,8 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
 	return &rendering.Renderer{
 		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.users.AllowSecretPatches, Telemetry: s.telemetry,
-		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
+		HooksOnRestore: s.settings.hooksOnRestore,
+		Now:            func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
 			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)
 		},

@@ -352,8 +352,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, local client.Client, queue *tr
 func newSource(s *steps, renderer *rendering.Renderer) *revision.Source {
 	return &revision.Source{
 		Self: &s.self, Renderer: renderer, DigestKey: s.digestKey, HistoryLimit: s.settings.historyLimit, AdoptReleases: s.settings.users.AdoptHelmReleases,
-		HooksOnRestore: s.settings.hooksOnRestore,
-		Now:            func() time.Time { return s.now() },
+		Now: func() time.Time { return s.now() },
 		References: func(obj identity.Component) []references.Found {
 			found, _ := s.author.finder.Find(specOf(obj))
 			return found

@@ -81,10 +81,7 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 		}
 	}
 	for _, group := range found.Groups {
-		if _, isKnown := known[group.place()]; isKnown {
-			continue
-		}
-		if request.Adopted == nil {
+		if _, isKnown := known[group.place()]; isKnown || request.Adopted == nil {
 			continue
 		}
 		var objects []map[string]any
@@ -102,9 +99,9 @@ func (r *Renderer) carryOver(ctx context.Context, request Request, found randomP
 	return nil
 }
 
-// asInstalled renders at another time, and as if the objects of the release, or without one those of a rendering, did not exist. What is made of the time and of
-// these objects is found by that, such as the checksum of a password that is looked up: Helm computed it of another password
-// than it has installed.
+// asInstalled renders at another time, and as if the objects of the release did not exist, or without a release, the rendered objects. So
+// it finds values that are made of the time and of these objects, such as the checksum of a password that is looked up: Helm computed it of
+// another password than it has installed.
 func (r *Renderer) asInstalled(ctx context.Context, request Request, rendered []client.Object, at time.Time) ([][]client.Object, error) {
 	later, _, err := r.generate(renders.WithTime(ctx, at.Add(anotherTime)), request)
 	if err != nil {
@@ -178,7 +175,8 @@ func (b *blind) List(ctx context.Context, list client.ObjectList, options ...cli
 	}))
 }
 
-// liveObject reads an object of a rendering; nil if it does not exist, as one with a name that no path can have. The engine refuses that.
+// liveObject reads an object of a rendering; nil if it does not exist. An object whose name cannot be part of a path does not exist: the
+// engine refuses its manifest.
 func liveObject(ctx context.Context, c client.Client, id objectID, namespace string) (*unstructured.Unstructured, error) {
 	if id.Name == "" || len(content.IsPathSegmentName(id.Name)) > 0 || len(content.IsPathSegmentName(id.Namespace)) > 0 {
 		return nil, nil

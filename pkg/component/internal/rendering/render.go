@@ -72,6 +72,8 @@ type Renderer struct {
 	Scheme *runtime.Scheme
 	// Leading fails if this process may not write any more.
 	Leading func() error
+	// HooksOnRestore: hooks of an installation run also for a component that was restored.
+	HooksOnRestore bool
 	// Preview: nothing is kept and no event is made, because nothing is applied.
 	Preview bool
 }
@@ -94,9 +96,8 @@ type Request struct {
 	HooksRan bool
 	// IsNew: no revision of the component was applied, and it takes over no Helm release.
 	IsNew bool
-	// RestoredFrom is the uid of the previous component, if the component was restored and that is known. HooksOnRestore: the hooks run all the same.
-	RestoredFrom   apitypes.UID
-	HooksOnRestore bool
+	// RestoredFrom is the uid of the component that owned the objects before a restore; empty if none is known.
+	RestoredFrom apitypes.UID
 	// Retention says how many revisions the history has.
 	revisions.Retention
 }
@@ -110,7 +111,7 @@ type Rendering struct {
 	Digest string
 	// Stored is the digest of what the history has of the revision; empty if it has nothing.
 	Stored string
-	// RestoredFrom is the uid of the previous component whose objects were found; empty if there is none.
+	// RestoredFrom is the uid of the component that owned the objects before a restore; empty if none is known.
 	RestoredFrom apitypes.UID
 	// Pinned says what is different if the manifests are those of an earlier revision.
 	Pinned Pinned

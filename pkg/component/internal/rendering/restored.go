@@ -19,18 +19,19 @@ import (
 	"github.com/corbel-run/corbel/pkg/manifests"
 )
 
-// maxLooks is how many objects are read to find out whether a component was restored. A restore brings objects back by namespace.
+// maxLooks is how many objects are read, before anything is recorded, to find out whether a component was restored.
 const maxLooks = 10
 
 // carries reports whether random values come from objects that were there before the component.
 func (r Request) carries() bool { return r.Adopted != nil || r.IsNew && r.RestoredFrom != "" }
 
-// findPrevious looks for objects of a previous component of the same name, and notes in the request that the component was restored. It
-// looks if the rendering has hooks, or values that another rendering may make anew. Again: the objects are to be rendered again, without
-// the hooks.
+// findPrevious looks for objects of a previous component of the same name before the first object is recorded. If it finds one, it
+// notes in the request that the component was restored. It looks only if the rendering has hooks, or used random values, the time or
+// answers of the cluster. Again: the objects have to be rendered again, without the hooks.
 func (r *Renderer) findPrevious(ctx context.Context, request *Request, objects []client.Object, read *answers) (again bool, err error) {
 	c, hooks := manifests.FromContext(ctx).Client, slices.ContainsFunc(objects, r.ranForRevision)
-	if c == nil || !request.IsNew || request.RestoredFrom != "" || !hooks && !read.random.Used() && !read.random.Time.Load() && !read.asked.Load() {
+	begun := request.RestoredFrom != "" || !request.Component.GetStatus().Inventory.IsEmpty()
+	if c == nil || !request.IsNew || begun || !hooks && !read.random.Used() && !read.random.Time.Load() && !read.asked.Load() {
 		return false, nil
 	}
 	var secrets, others []client.Object
@@ -51,15 +52,14 @@ func (r *Renderer) findPrevious(ctx context.Context, request *Request, objects [
 			return false, fmt.Errorf("look whether %s %s was restored from a backup: %w", id.Kind, id.Name, err)
 		}
 		if uid := r.previous(*request, live); err == nil && uid != "" {
-			request.RestoredFrom, request.HooksRan = uid, !request.HooksOnRestore
+			request.RestoredFrom, request.HooksRan = uid, !r.HooksOnRestore
 			return hooks && request.HooksRan, nil
 		}
 	}
 	return false, nil
 }
 
-// previous returns the uid of the previous component that an object shows as its owner, by label and annotation; empty if it shows none.
-// In its own namespace a component may also find objects of the component of its kind and name in another namespace, whose copies they are.
+// previous returns the uid of the previous component that owns an object; empty if there is none.
 func (r *Renderer) previous(request Request, live *unstructured.Unstructured) apitypes.UID {
 	owner := r.ownerOf(request, live)
 	if owner == request.Component.GetUID() {
@@ -68,7 +68,9 @@ func (r *Renderer) previous(request Request, live *unstructured.Unstructured) ap
 	return owner
 }
 
-// ownerOf returns the uid of the component that an object shows as its owner, if that is one of the kind and name of the request.
+// ownerOf returns the uid of the component that owns an object by label and annotation, if it has the kind and the name of the component
+// of the request. It is in the same namespace. For an object in that namespace, the owner may be in another one: a restore into a new
+// namespace copies objects with their annotations.
 func (r *Renderer) ownerOf(request Request, live *unstructured.Unstructured) apitypes.UID {
 	if live == nil || live.GetLabels()[r.Self.Annotation(vocabulary.LabelOwnerID)] == "" {
 		return ""

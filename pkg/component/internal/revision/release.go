@@ -128,8 +128,9 @@ func (s *Source) releaseOfHelmOperator(ctx context.Context, obj identity.Compone
 }
 
 // EraseRelease deletes the records of the release that a component has taken over from a Helm operator, which would have deleted them.
-// Other clients may write the status, so the records stay unless the last revision is the one in the status, and of the chart of the operator.
-func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) (errs []error) {
+// Other clients may write the status, so the records stay unless the last revision is the one in the status, and of the chart of the
+// operator. The record of the last revision is deleted last, and only if all others are gone: without it no one finds them again.
+func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c client.Client) error {
 	adopted := obj.GetStatus().AdoptedRelease
 	if adopted == nil || !s.Self.AdoptHelmOperator || obj.GetStatus().AppliedGeneration == 0 || adopted.Namespace != obj.GetNamespace() || adopted.Name != obj.GetName() {
 		return nil
@@ -141,12 +142,13 @@ func (s *Source) EraseRelease(ctx context.Context, obj identity.Component, c cli
 	case missing || unusable || err == nil && release.Chart != renders.Source(s.Renderer.Generator).Chart:
 		return nil
 	case err != nil:
-		return []error{err}
+		return err
 	}
 	records, err := helmrelease.Records(ctx, c, adopted.Namespace, adopted.Name, "Secret")
-	errs = append(errs, err)
 	for _, record := range records {
-		errs = append(errs, client.IgnoreNotFound(c.Delete(ctx, &record, client.Preconditions{UID: new(record.GetUID())})))
+		if err := c.Delete(ctx, &record, client.Preconditions{UID: new(record.GetUID())}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Secret %s/%s of Helm release %s: %w", record.Namespace, record.Name, adopted.Name, err)
+		}
 	}
-	return errs
+	return err
 }

@@ -38,9 +38,7 @@ type Source struct {
 	HistoryLimit int
 	// AdoptReleases: components may take over Helm releases.
 	AdoptReleases bool
-	// HooksOnRestore: the hooks of an installation run also for a component that was restored.
-	HooksOnRestore bool
-	Now            func() time.Time
+	Now           func() time.Time
 }
 
 // Deployment is where the objects of a component are deployed.
@@ -185,8 +183,8 @@ func (s *Source) Request(obj identity.Component, d Deployment, digest string, re
 	request := rendering.Request{
 		Component: obj, Namespace: d.Namespace, Name: d.Name,
 		Revision: revisions.Revision{Number: status.Revision, Digest: digest}, Rendered: rendered,
-		Adopted: d.Adopted, HooksRan: status.AdoptsRelease() || status.RestoredFrom != "" && status.AppliedGeneration == 0 && !s.HooksOnRestore,
-		IsNew: status.AppliedGeneration == 0 && d.Adopted == nil, RestoredFrom: status.RestoredFrom, HooksOnRestore: s.HooksOnRestore,
+		Adopted: d.Adopted, HooksRan: status.AdoptsRelease() || status.RestoredFrom != "" && status.AppliedGeneration == 0 && !s.Renderer.HooksOnRestore,
+		IsNew: status.AppliedGeneration == 0 && d.Adopted == nil, RestoredFrom: status.RestoredFrom,
 		Retention: revisions.Retention{Limit: s.HistoryLimit},
 	}
 	if current := status.Current(); current != nil {
