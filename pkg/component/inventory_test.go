@@ -229,7 +229,7 @@ func (b *bed) crashing(
 				replaced = true
 			}
 			if !done() {
-				return fmt.Errorf("not yet: %v", err)
+				return fmt.Errorf("not yet: %v; %+v", err, b.get().Status.Conditions)
 			}
 			return nil
 		})

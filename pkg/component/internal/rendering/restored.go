@@ -14,6 +14,7 @@ import (
 	apitypes "k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -30,8 +31,8 @@ func (r Request) carries() bool { return r.Adopted != nil || r.IsNew && r.Restor
 // answers of the cluster. Again: the objects have to be rendered again, without the hooks.
 func (r *Renderer) findPrevious(ctx context.Context, request *Request, objects []client.Object, read *answers) (again bool, err error) {
 	c, hooks := manifests.FromContext(ctx).Client, slices.ContainsFunc(objects, r.ranForRevision)
-	begun := request.RestoredFrom != "" || !request.Component.GetStatus().Inventory.IsEmpty()
-	if c == nil || !request.IsNew || begun || !hooks && !read.random.Used() && !read.random.Time.Load() && !read.asked.Load() {
+	known := request.RestoredFrom != "" || slices.ContainsFunc(request.Component.GetStatus().Inventory.Items, isBegun)
+	if c == nil || !request.IsNew || known || !hooks && !read.random.Used() && !read.random.Time.Load() && !read.asked.Load() {
 		return false, nil
 	}
 	var secrets, others []client.Object
@@ -58,6 +59,10 @@ func (r *Renderer) findPrevious(ctx context.Context, request *Request, objects [
 	}
 	return false, nil
 }
+
+// isBegun reports whether the component has written an object, or is about to. If a process ends between the finalizer and the first write
+// of the status, the next process finds the objects of a previous component by their labels, and records them without that.
+func isBegun(item v1alpha1.InventoryItem) bool { return item.Digest != "" || item.Intended != "" }
 
 // previous returns the uid of the previous component that owns an object; empty if there is none.
 func (r *Renderer) previous(request Request, live *unstructured.Unstructured) apitypes.UID {
