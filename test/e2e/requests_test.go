@@ -275,7 +275,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 		f.update(t, bundle, map[string]string{"cpu": "2m"})
 	}
 	f.allReady(t, fleet, "1")
-	expect("upgrade", 6, 4, 2, 2) // read, Deployment, history, progress, read, result; a look before the event of the Deployment renders, too
+	expect("upgrade", 7, 4, 2, 2) // read, Deployment, history, progress, read, result; a look before the event of the Deployment reads and renders, too
 
 	remove(fleet)
 	expect("delete", 12, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer, read
