@@ -138,6 +138,29 @@ const (
 	// Example: shop.example.com/ready-when: self.status.phase == 'Running'
 	// Also: the option ReadyWhen
 	AnnotationReadyWhen = "ready-when"
+	// AnnotationOutput publishes a value of the object in status.outputs of the component. A dot and the name of the output follow it. The
+	// name has at most 40 letters, digits, _ and -. The component waits for an output: the object is not ready as long as the expression
+	// fails, because a field does not exist yet. An expression that gives an optional value, such as self.?status.?host, is not waited
+	// for. The output is secret if the object is a Secret; or if a Secret was read for the manifests, and the expression uses other
+	// fields than the name, the namespace and the status of an object that is no Service, Ingress or route.
+	//
+	// On: dependent objects
+	// Level: daily
+	// Format: a CEL expression over the object, which is the variable self; its result is a string, a number or a bool of at most 1,024 bytes; at most 64 outputs a component
+	// Default: none
+	// Example: shop.example.com/output.host: self.spec.rules[0].host
+	// Also: the option Outputs
+	AnnotationOutput = "output"
+	// AnnotationSecretOutput publishes a value of the object in the Secret with the name of the component and the suffix -outputs, and
+	// not in the status. Otherwise it is as the annotation output.
+	//
+	// On: dependent objects
+	// Level: daily
+	// Format: as for output
+	// Default: none
+	// Example: shop.example.com/secret-output.password: self.data.password
+	// Also: the option Outputs
+	AnnotationSecretOutput = "secret-output"
 	// AnnotationIgnoreFields names fields that the reconciler does not own. They are written at the
 	// creation of the object only, and their changes are no drift. A number in a pointer is
 	// the position in a list of the manifest.

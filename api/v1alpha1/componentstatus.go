@@ -75,6 +75,20 @@ type ComponentStatus struct {
 	// +optional
 	RestoredFrom types.UID `json:"restoredFrom,omitempty"`
 
+	// Outputs are the values that the component publishes, by their names: see the annotation output. Secret outputs are not among them.
+	// +optional
+	Outputs map[string]string `json:"outputs,omitempty"`
+
+	// SecretOutputs are the names of the secret outputs. Their values are in the Secret with the name of the component and the
+	// suffix -outputs, in the namespace of the component.
+	// +optional
+	// +listType=atomic
+	SecretOutputs []string `json:"secretOutputs,omitempty"`
+
+	// OutputsDigest identifies the values that the Secret of the secret outputs has. It is made with a key that only the operator has.
+	// +optional
+	OutputsDigest string `json:"outputsDigest,omitempty"`
+
 	// Approval is set while the next revision waits for its approval.
 	// +optional
 	Approval *PendingApproval `json:"approval,omitempty"`

@@ -53,6 +53,18 @@ func (in *ComponentStatus) DeepCopyInto(out *ComponentStatus) {
 		*out = new(AdoptedRelease)
 		**out = **in
 	}
+	if in.Outputs != nil {
+		in, out := &in.Outputs, &out.Outputs
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
+	if in.SecretOutputs != nil {
+		in, out := &in.SecretOutputs, &out.SecretOutputs
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Approval != nil {
 		in, out := &in.Approval, &out.Approval
 		*out = new(PendingApproval)

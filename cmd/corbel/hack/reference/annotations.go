@@ -61,7 +61,8 @@ func (r *reference) annotations() (*page, error) {
 		if of := c.comment.values[keyLevel]; isLevelled(c) && !slices.ContainsFunc(levels, func(l level) bool { return l.name == of }) {
 			r.lack("the comment of %s needs a line that begins with \"Level: \" and is one of daily, special and migration", what)
 		}
-		if name, _, _ := strings.Cut(c.comment.values[keyExample], ": "); c.comment.values[keyExample] != "" && strings.TrimPrefix(name, "shop.example.com/") != c.text() {
+		name, _, _ := strings.Cut(c.comment.values[keyExample], ": ")
+		if name = strings.TrimPrefix(name, "shop.example.com/"); name != "" && name != c.text() && !strings.HasPrefix(name, c.text()+".") {
 			r.lack("the example in the comment of %s does not begin with %q", what, "shop.example.com/"+c.text()+": ")
 		}
 	}
