@@ -301,7 +301,10 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 	request.Record, request.Confirm, request.Urgent = stored.Save, p.confirm(obj), p.triggers.IsUrgent(client.ObjectKeyFromObject(obj))
 	outcome, err := t.Engine.Apply(ctx, request)
 	p.concluder.MemoryOf(obj).Run = conclude.Run{Planned: outcome.Total > 0, Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained)}
-	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, p.aboutTarget(obj, err))
+	if err = p.aboutTarget(obj, err); err == nil || outcome.Total > 0 {
+		err = errors.Join(err, p.outputs.Publish(ctx, obj, outcome.Outputs))
+	}
+	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, err)
 }
 
 // hooksAfterFastPath runs the hooks at the end of the fast path if it makes the component

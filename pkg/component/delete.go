@@ -272,7 +272,7 @@ func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.M
 	} else if err := d.orphanDependents(ctx, obj, policy, commit); err != nil {
 		return err
 	}
-	errs := []error{d.records.Erase(ctx, obj), d.records.EraseFormer(ctx, obj)}
+	errs := []error{d.records.Erase(ctx, obj), d.records.EraseFormer(ctx, obj), d.outputs.Erase(ctx, obj)}
 	if obj.GetStatus().Revision != 0 || obj.GetStatus().Inventory.Chunks != nil { // the number may be lost
 		errs = append(errs, d.revisions.Renderer.Revisions.Erase(ctx, d.self.Revisions(obj), d.remembered(obj).rendering.Record()))
 	}

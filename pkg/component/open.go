@@ -18,6 +18,7 @@ import (
 	"github.com/corbel-run/corbel/internal/target"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/outputs"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -38,6 +39,7 @@ type opener struct {
 	digestKey func(context.Context) ([]byte, error)
 	targets   targetClusters
 	watches   *targets.Watches // may be nil
+	outputs   outputs.Publisher
 	now       func() time.Time
 }
 

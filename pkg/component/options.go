@@ -122,6 +122,11 @@ type ObjectOptions struct {
 	//
 	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
+	// Outputs are values of dependent objects that a component publishes, in addition to those of the annotations output and
+	// secret-output. Invalid outputs are an error of SetupWithManager.
+	//
+	// Default: none
+	Outputs []Output
 	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
 	// creation of an object only, and their changes are no drift. All rules that match count, in
 	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
@@ -386,6 +391,7 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	for _, rule := range options.Objects.IgnoreFields {
 		errs = append(errs, rule.Validate())
 	}
+	errs = append(errs, checkOutputs(options.Objects.Outputs)...)
 	errs = append(errs, checkSharedTypes(options.Objects.SharedTypes)...)
 	var err error
 	if s.operatorNamespace, err = operatorNamespace(options.Operator.OperatorNamespace, podNamespaceFile); err != nil {

@@ -197,10 +197,10 @@ func finderFor[T Component]() *references.Finder {
 }
 
 // loadReferences loads what the spec refers to, for a reconcile that renders from it: from
-// then on, only newer versions requeue the component.
+// then on, only newer versions requeue the component. So do changes of the Secret of its outputs.
 func (o *opener) loadReferences(ctx context.Context, obj Component) references.Absence {
 	absent, versions := o.readReferences(ctx, obj)
-	o.watches.SetReferences(client.ObjectKeyFromObject(obj), versions)
+	o.watches.SetReferences(client.ObjectKeyFromObject(obj), append(versions, o.outputs.Check(ctx, obj)...))
 	return absent
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/renders"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/outputs"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -52,6 +53,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 	ctx, randomness := renders.WithRandomness(ctx)
 	generator := rendering.Patched(r.generator, r.settings.users.AllowSecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) })
 	objects, err = manifests.Generate(ctx, generator, resolved.Namespace, resolved.Name, obj.GetSpec())
+	outputs.Annotate(r.settings.Name, outputRules(r.settings.objects.Outputs), objects)
 	if randomness.Used() {
 		notes = append(notes, "a template uses random values or the time, so another rendering may differ")
 	}
@@ -61,8 +63,8 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
 	return &rendering.Renderer{
 		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.users.AllowSecretPatches, Telemetry: s.telemetry,
-		HooksOnRestore: s.settings.hooksOnRestore,
-		Now:            func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
+		HooksOnRestore: s.settings.hooksOnRestore, Outputs: outputRules(s.settings.objects.Outputs),
+		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {
 			return callUserCode(ctx, s.code, key, "generator", s.code.generateTimeout, generate)
 		},

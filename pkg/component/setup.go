@@ -43,6 +43,7 @@ import (
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/outputs"
 	"github.com/corbel-run/corbel/pkg/component/internal/record"
 	"github.com/corbel-run/corbel/pkg/component/internal/references"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
@@ -322,6 +323,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, local client.Client, queue *tr
 		Queue:     queue,
 	})
 	handler.digestKey, handler.targets = key.Get, clusters
+	handler.outputs = outputs.Publisher{Self: &handler.self, Local: local, Key: key.Get, Leading: r.settings.leaderLock.leading}
 	renderer := newRenderer(r.generator, handler.steps)
 	renderer.Scheme, renderer.Revisions = scheme, revisions.NewStore(revisions.Options{
 		Client: local, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,

@@ -31,7 +31,7 @@ func (r *Reconciler) Apply(ctx context.Context, request ApplyRequest) (Outcome, 
 		return r.conclude(ctx, refused, err)
 	}
 	outcome, err := r.run(ctx, in, request.Record)
-	outcome.Desired = in.reusable
+	outcome.Desired, outcome.Outputs = in.reusable, outputsOf(ctx, in.Input)
 	outcome.NextDriftCheck = r.nextDriftCheck(in.Input)
 	if outcome.Total > 0 {
 		r.handovers.setWaiting(in.Owner.Ref, handoverKeys(in.Input, outcome), r.settings.Now())

@@ -45,6 +45,8 @@ type Outcome struct {
 	Drifted []report.Deviation
 	// Missing are the rights that the server named when it refused requests of this call.
 	Missing rights.Missing
+	// Outputs are the values that the desired objects publish.
+	Outputs []Output
 	// failed: the call returned an error, so it did not come to its end.
 	failed bool
 }

@@ -154,13 +154,8 @@ const maxPrograms = 1000
 // The zero value is ready to use, and so is nil, which remembers nothing. It is
 // safe for concurrent use.
 type Compiler struct {
-	mutex    sync.Mutex
-	compiled map[string]compiled
-}
-
-type compiled struct {
-	program *Program
-	err     error
+	readyWhen compiled[*Program]
+	outputs   compiled[*Output]
 }
 
 // Compile is CompileReadyWhen; the empty expression gives nil and no error.
@@ -171,18 +166,33 @@ func (c *Compiler) Compile(expression string) (*Program, error) {
 	if c == nil {
 		return CompileReadyWhen(expression)
 	}
+	return c.readyWhen.get(expression, CompileReadyWhen)
+}
+
+// CompileOutput is the function CompileOutput.
+func (c *Compiler) CompileOutput(expression string) (*Output, error) {
+	if c == nil {
+		return CompileOutput(expression)
+	}
+	return c.outputs.get(expression, CompileOutput)
+}
+
+// compiled are the results of compiling expressions.
+type compiled[P any] struct {
+	mutex    sync.Mutex
+	programs map[string]func() (P, error)
+}
+
+func (c *compiled[P]) get(expression string, compile func(string) (P, error)) (P, error) {
 	c.mutex.Lock()
-	known, found := c.compiled[expression]
+	known, found := c.programs[expression]
+	if !found {
+		if c.programs == nil || len(c.programs) >= maxPrograms {
+			c.programs = map[string]func() (P, error){}
+		}
+		known = sync.OnceValues(func() (P, error) { return compile(expression) })
+		c.programs[expression] = known
+	}
 	c.mutex.Unlock()
-	if found {
-		return known.program, known.err
-	}
-	program, err := CompileReadyWhen(expression)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.compiled == nil || len(c.compiled) >= maxPrograms {
-		c.compiled = map[string]compiled{}
-	}
-	c.compiled[expression] = compiled{program, err}
-	return program, err
+	return known()
 }

@@ -123,7 +123,7 @@ func TestCompilerIsBoundedAndSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(compiler.compiled); n > maxPrograms {
+	if n := len(compiler.readyWhen.programs); n > maxPrograms {
 		t.Errorf("%d programs are kept", n)
 	}
 }

@@ -71,7 +71,7 @@ type ownership struct {
 	others []string
 	// shared is the annotation of a definition that all components share; empty unless it has the label of these, too.
 	shared string
-	// ours: it is a Secret of the operator's own, of a request for a preview or of revisions.
+	// ours: it is a Secret of the operator's own, of a request for a preview, of revisions, or of outputs.
 	ours bool
 }
 
@@ -90,7 +90,7 @@ var otherTools = []string{
 
 func ownershipOf(b body, name string) ownership {
 	m := ownership{id: b.Metadata.Labels[name+"/owner-id"]}
-	m.ours = b.Kind == "Secret" && (b.Metadata.Labels[name+"/preview-of"] != "" || b.Type == name+"/revisions")
+	m.ours = b.Kind == "Secret" && (b.Metadata.Labels[name+"/preview-of"] != "" || b.Type == name+"/revisions" || b.Type == name+"/outputs")
 	if b.Metadata.Labels[name+"/shared"] != "" {
 		m.shared = b.Metadata.Annotations[name+"/shared"]
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/corbel-run/corbel/internal/revisions"
 	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
+	"github.com/corbel-run/corbel/pkg/component/internal/outputs"
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
 	"github.com/corbel-run/corbel/pkg/manifests"
@@ -62,6 +63,8 @@ type Renderer struct {
 	Run func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error)
 	// Patches returns the patches of a component.
 	Patches func(identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image)
+	// Outputs are outputs of the rendered objects, in addition to those of their annotations.
+	Outputs []outputs.Rule
 	// SecretPatches: patches of a component may change Secrets.
 	SecretPatches bool
 	Telemetry     *telemetry.Telemetry
@@ -270,6 +273,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 		for i, object := range converted {
 			objects[i] = object
 		}
+		outputs.Annotate(r.Self.Name, r.Outputs, objects)
 		renders.KeepOrigins(ctx, rendered, objects)
 		return objects, nil
 	})

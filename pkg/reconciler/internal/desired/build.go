@@ -99,6 +99,7 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 	for _, item := range items {
 		item.finish(in)
 	}
+	checkOutputs(items)
 	// Without the namespaces of some objects, relations between objects are not known.
 	if unresolved == nil {
 		relate(items, in.Managed)
@@ -114,6 +115,28 @@ func Build(ctx context.Context, in Input) ([]plan.Desired, error) {
 		}
 	}
 	return objects, nil
+}
+
+// maxOutputs bounds the outputs of one owner.
+//
+// Unit: outputs
+// Limit: the outputs of a component.
+const maxOutputs = 64
+
+// checkOutputs refuses names that several outputs have, and too many outputs.
+func checkOutputs(items []*item) {
+	known := map[string]*item{}
+	for _, i := range items {
+		for _, output := range i.policies.Outputs {
+			if other := known[output.Name]; other != nil {
+				i.mistake("output %s: %s has an output of this name, too", output.Name, other.key)
+			} else if len(known) == maxOutputs {
+				i.mistake("output %s: the component has more than %d outputs", output.Name, maxOutputs)
+			} else {
+				known[output.Name] = i
+			}
+		}
+	}
 }
 
 // isHook reports whether the object runs before or after a deletion, or has an annotation about

@@ -87,6 +87,11 @@ func (i *item) parsePolicies(in Input) (ignored []string) {
 	if _, err := in.Compiler.Compile(set.ReadyWhen); err != nil {
 		i.mistake("annotation %s/%s: %w", in.Name, v1alpha1.AnnotationReadyWhen, err)
 	}
+	for _, output := range set.Outputs {
+		if _, err := in.Compiler.CompileOutput(output.Expression); err != nil {
+			i.mistake("output %s: %w", output.Name, err)
+		}
+	}
 	i.policies, i.policiesValid = set, true
 	return defaults.IgnoreFields
 }

@@ -124,6 +124,10 @@ func TestMistakesInSingleObjects(t *testing.T) {
 		{"hook of a chart with a policy of ours", cm + `annotations: {helm.sh/hook: post-delete, shop.example.com/update-policy: recreate}}}`, "only package helm runs hooks"},
 		{"invalid policy", cm + `annotations: {shop.example.com/update-policy: x}}}`, `ConfigMap shop/a: annotation shop.example.com/update-policy: "x" is not one of`},
 		{"order out of range", cm + `annotations: {shop.example.com/apply-order: "40000"}}}`, "ConfigMap shop/a: annotation shop.example.com/apply-order: "},
+		{"output that does not compile", cm + `annotations: {shop.example.com/output.a: "self."}}}`, `ConfigMap shop/a: output a: "self.": character `},
+		{"output of another type", cm + `annotations: {shop.example.com/output.a: "[1]"}}}`, `ConfigMap shop/a: output a: "[1]": gives list(int), not a string`},
+		{"output twice", cm + `annotations: {shop.example.com/output.a: "'a'", shop.example.com/secret-output.a: "'b'"}}}`, `ConfigMap shop/a: output a: ConfigMap shop/a has an output of this name, too`},
+		{"65 outputs", cm + `annotations: {` + outputsOf(65) + `}}}`, `output o64: the component has more than 64 outputs`},
 		{"expression that does not compile", cm + `annotations: {shop.example.com/ready-when: "self."}}}`, `ConfigMap shop/a: annotation shop.example.com/ready-when: `},
 		{"purged namespace", `{apiVersion: v1, kind: Namespace, metadata: {name: a, annotations: {shop.example.com/purge-order: "1"}}}`, "Namespace a: annotation shop.example.com/purge-order: a Namespace cannot be purged"},
 		{"purged definition", definitionOf("Cluster", `shop.example.com/purge-order: "5"`), "a CustomResourceDefinition cannot be purged"},
@@ -345,4 +349,13 @@ func TestProcessedManifestsAreNotRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// outputsOf returns the annotations of n outputs.
+func outputsOf(n int) string {
+	annotations := make([]string, n)
+	for i := range annotations {
+		annotations[i] = fmt.Sprintf("shop.example.com/output.o%02d: \"'a'\"", i)
+	}
+	return strings.Join(annotations, ", ")
 }

@@ -220,13 +220,14 @@ func withDropped(live, manifest any, path string, dropped map[string]bool) any {
 func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, desired *plan.Desired) plan.Status {
 	var hints policy.StatusHints
 	var expression string
+	var outputs []policy.Output
 	if desired != nil {
-		hints = desired.Policies.Hints
+		hints, outputs = desired.Policies.Hints, desired.Policies.Outputs
 		expression = o.readyWhen(desired.Policies.ReadyWhen, desired.Key.Group, desired.Key.Kind)
 	}
-	found := o.analyze(live, hints, expression)
+	found := o.analyze(live, hints, expression, outputs)
 	if found.Readiness == plan.ReadinessUnknown && !o.declaresConditions(ctx, live.GroupVersionKind()) {
-		return plan.Status{Readiness: plan.Ready}
+		found.Readiness, found.Message = plan.Ready, ""
 	}
 	return found
 }
@@ -234,7 +235,7 @@ func (o *Observer) status(ctx context.Context, live *unstructured.Unstructured, 
 // analyze returns the readiness from the object itself. Whether the type declares
 // conditions matters only to an object with an empty status; so it is assumed,
 // and has to be looked up if it matters.
-func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string) plan.Status {
+func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusHints, expression string, outputs []policy.Output) plan.Status {
 	program, err := o.options.Compiler.Compile(expression)
 	if err != nil {
 		return plan.Status{Readiness: plan.NotReady, Message: Sentence("the ready-when expression does not compile: " + err.Error())}
@@ -244,7 +245,9 @@ func (o *Observer) analyze(live *unstructured.Unstructured, hints policy.StatusH
 		Hints:              status.Hints(hints),
 		ReadyWhen:          program,
 	})
-	return plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}
+	analyzed := plan.Status{Readiness: readiness[found.Readiness], Message: found.Message}
+	o.addOutputs(&analyzed, live, outputs)
+	return analyzed
 }
 
 // declaresConditions reports whether a controller will presumably write conditions. If it

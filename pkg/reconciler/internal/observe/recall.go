@@ -5,6 +5,8 @@ package observe
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,7 +118,7 @@ func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, requ
 		o.DriftChecks.setDrift(owner, key, nil) // it is as it was when it was right
 	}
 	if observation.Status.Readiness == plan.ReadinessUnknown && !o.declaresConditions(ctx, resource.GVK()) {
-		observation.Status = plan.Status{Readiness: plan.Ready}
+		observation.Status.Readiness, observation.Status.Message = plan.Ready, ""
 	}
 	return observation, true
 }
@@ -146,18 +148,19 @@ func isDriftCheck(request Request, observation plan.Observation) bool {
 // manifest about its readiness are in its annotations, too.
 func (o *Observer) Reduce(live *unstructured.Unstructured) plan.Observation {
 	observation := o.outline(live, nil)
-	hints, expression := o.readinessOf(live)
-	observation.Status = o.analyze(live, hints, expression)
+	hints, expression, outputs := o.readinessOf(live)
+	observation.Status = o.analyze(live, hints, expression, outputs)
 	return observation
 }
 
-// readinessOf reads the annotations about the readiness of an object. If they are invalid, we have
+// readinessOf reads the annotations about the readiness and the outputs of an object. If they are invalid, we have
 // not written them, and the object has drifted.
-func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHints, string) {
+func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHints, string, []policy.Output) {
 	said := map[string]string{}
-	for _, suffix := range []string{v1alpha1.AnnotationStatusHint, v1alpha1.AnnotationReadyWhen} {
-		key := o.options.Name + "/" + suffix
-		if value := live.GetAnnotations()[key]; value != "" {
+	for key, value := range live.GetAnnotations() {
+		suffix, ours := strings.CutPrefix(key, o.options.Name+"/")
+		kind, _, _ := strings.Cut(suffix, ".")
+		if ours && value != "" && slices.Contains(aboutStatus, kind) {
 			said[key] = value
 		}
 	}
@@ -166,8 +169,11 @@ func (o *Observer) readinessOf(live *unstructured.Unstructured) (policy.StatusHi
 		set, _ = policy.Parse(o.options.Name, said, policy.Set{})
 	}
 	gvk := live.GroupVersionKind()
-	return set.Hints, o.readyWhen(set.ReadyWhen, gvk.Group, gvk.Kind)
+	return set.Hints, o.readyWhen(set.ReadyWhen, gvk.Group, gvk.Kind), set.Outputs
 }
+
+// aboutStatus are the annotations about what the status of an object means.
+var aboutStatus = []string{v1alpha1.AnnotationStatusHint, v1alpha1.AnnotationReadyWhen, v1alpha1.AnnotationOutput, v1alpha1.AnnotationSecretOutput}
 
 // BeginWrite is called before an object is written, and the returned function afterwards.
 func (o *Observer) BeginWrite(ctx context.Context, step plan.Step) (done func(plan.Result)) {
@@ -258,11 +264,21 @@ var unlisted = plan.Key{}
 // NextUnlisted counts a change of an unlisted object, and returns when the owner is to
 // look at it. There may be any number of such objects, so they count as one.
 func (c *DriftChecks) NextUnlisted(owner string, now time.Time) time.Time {
-	next := c.Next(owner, unlisted, now)
+	return c.countNext(owner, unlisted, now)
+}
+
+func (c *DriftChecks) countNext(owner string, key plan.Key, now time.Time) time.Time {
+	next := c.Next(owner, key, now)
 	if next.Equal(now) {
-		c.reads.Count(owner, unlisted, driftCheck{}, now)
+		c.reads.Count(owner, key, driftCheck{}, now)
 	}
 	return next
+}
+
+// NextOutput counts a change of the outputs of an object, and returns when the owner is to publish them.
+func (c *DriftChecks) NextOutput(owner string, key plan.Key, now time.Time) time.Time {
+	key.Name += "/outputs" // changes of outputs do not hold up the repair of drift
+	return c.countNext(owner, key, now)
 }
 
 // setDrift keeps the drift of an object, nil if it has not drifted, for as long as Allow

@@ -116,6 +116,8 @@ type Status struct {
 	Readiness Readiness
 	// Message says why the object is not ready, such as "1 of 3 replicas ready".
 	Message string
+	// Outputs are the values of the outputs of the object, as package observe encodes them.
+	Outputs string
 }
 
 // Readiness tells whether an object does its work.

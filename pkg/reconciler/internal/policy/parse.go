@@ -75,6 +75,11 @@ func Parse(prefix string, annotations map[string]string, defaults Set) (Set, err
 			continue
 		}
 		read, known := readers[suffix]
+		if kind, output, is := strings.Cut(suffix, "."); is && (kind == v1alpha1.AnnotationOutput || kind == v1alpha1.AnnotationSecretOutput) {
+			known, read = true, func(set *Set, text string) error {
+				return readOutput(set, output, text, kind == v1alpha1.AnnotationSecretOutput)
+			}
+		}
 		if !known {
 			errs = append(errs, fmt.Errorf("annotation %s: is not known; known are %s", name, strings.Join(slices.Sorted(maps.Keys(readers)), ", ")))
 			continue
@@ -177,6 +182,18 @@ func readReadyWhen(set *Set, text string) error {
 		return errors.New("the expression is empty")
 	}
 	set.ReadyWhen = strings.TrimSpace(text)
+	return nil
+}
+
+func readOutput(set *Set, name, text string, secret bool) error {
+	if !vocabulary.IsOutputName(name) {
+		return errors.New(vocabulary.OutputNameRule)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return errors.New("the expression is empty")
+	}
+	set.Outputs = append(set.Outputs, Output{Name: name, Expression: text, Secret: secret})
+	slices.SortFunc(set.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -75,6 +75,9 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 			s.Hints = StatusHints{ReadyCondition: true, Conditions: []string{"A"}}
 		})},
 		{"ready when", annotate("ready-when", " self.status.ready\n"), builtin(func(s *Set) { s.ReadyWhen = "self.status.ready" })},
+		{"outputs", annotate("output.port", " self.spec.port\n", "secret-output.login", "self.data.login"), builtin(func(s *Set) {
+			s.Outputs = []Output{{Name: "login", Expression: "self.data.login", Secret: true}, {Name: "port", Expression: "self.spec.port"}}
+		})},
 		{"ignored fields", annotate("ignore-fields", "/spec/replicas,\n/metadata/annotations/a~1b, /spec/replicas"), builtin(func(s *Set) {
 			s.IgnoreFields = []string{"/metadata/annotations/a~1b", "/spec/replicas"}
 		})},
@@ -121,6 +124,10 @@ func TestParseExplainsEveryMistake(t *testing.T) {
 		{"empty condition", "status-hint", "conditions=A;;B", "not a list of condition types"},
 		{"empty hint", "status-hint", " , ", "names no hint"},
 		{"empty expression", "ready-when", "  ", "the expression is empty"},
+		{"empty expression of an output", "output.a", " ", "the expression is empty"},
+		{"output without a name", "output.", "self.a", "the name of an output has 1 to 40 letters"},
+		{"output without a dot", "output", "self.a", "is not known"},
+		{"long name of an output", "output." + strings.Repeat("a", 41), "self.a", "the name of an output has 1 to 40 letters"},
 		{"field path with dots", "ignore-fields", "spec.replicas", `"spec.replicas" is not a JSON pointer, such as /spec/replicas`},
 		{"whole document", "ignore-fields", "/", "is not a JSON pointer"},
 		{"empty segment", "ignore-fields", "/spec//x", "is not a JSON pointer"},

@@ -37,6 +37,8 @@ type Set struct {
 	Hints StatusHints
 	// ReadyWhen is a CEL expression over the object; empty means none.
 	ReadyWhen string
+	// Outputs are values of the object that its owner publishes, sorted by their names.
+	Outputs []Output
 	// IgnoreFields are JSON pointers (RFC 6901), sorted.
 	IgnoreFields []string
 	// AllowBreakingChanges lets a definition be changed so that objects or clients of its type break.
@@ -94,6 +96,15 @@ type StatusHints struct {
 	ReadyCondition bool
 	// Conditions must all be present and True.
 	Conditions []string
+}
+
+// Output is a value of an object that its owner publishes.
+type Output struct {
+	Name string
+	// Expression is a CEL expression over the object.
+	Expression string
+	// Secret: the value is published in a Secret.
+	Secret bool
 }
 
 // Reference names another dependent object. Namespace is empty for

@@ -38,6 +38,8 @@ type Change struct {
 	// Edited: with Content, the same object has other content, and
 	// nothing else about it changed, neither its owner nor its status.
 	Edited bool
+	// Output: with Readiness, only the values of outputs changed.
+	Output bool
 	// NamesOwner: the object has, or had before, also the annotation that names its owner in
 	// clear text, as every object does that was written for an owner. Controllers copy labels to
 	// objects that they create: an object that only ever had the label is hardly the owner's.
@@ -70,7 +72,7 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 			return
 		}
 		changes = append(changes, Change{
-			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live),
+			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live), Output: what == Readiness && old.isAsReadyAs(live),
 			NamesOwner: old.namesOwner(r.owner()) || live.namesOwner(r.owner()),
 		})
 	}

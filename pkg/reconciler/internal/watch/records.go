@@ -252,14 +252,20 @@ func (r *record) keepsFinalizersOf(other *record) bool {
 }
 
 // edited reports whether two records differ in the content, and otherwise in nothing but
-// the version.
+// the version and the outputs.
 func (r *record) edited(other *record) bool {
 	if r == nil || other == nil {
 		return false
 	}
 	unedited := *other
 	unedited.observedHash = r.observedHash
-	return r.same(&unedited) && r.status == other.status
+	return r.same(&unedited) && r.isAsReadyAs(other)
+}
+
+// isAsReadyAs reports whether two records have the same readiness.
+func (r *record) isAsReadyAs(other *record) bool {
+	a, b := r.status.Value(), other.status.Value()
+	return a.Readiness == b.Readiness && a.Message == b.Message
 }
 
 // seconds returns t as seconds since 1970. A time outside of the range of 32 bits, which only a

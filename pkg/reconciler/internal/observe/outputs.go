@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/corbel-run/corbel/internal/confidential"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
+	"github.com/corbel-run/corbel/pkg/reconciler/internal/policy"
+)
+
+// Output is what an expression for an output gives for an object.
+type Output struct {
+	Value string `json:"value,omitempty"`
+	// Found is false if the object does not have the value.
+	Found bool `json:"found,omitempty"`
+	// OfSecret: the object is a Secret.
+	OfSecret bool `json:"ofSecret,omitempty"`
+	// OfManifest: the expression uses fields that are made of the manifest, which may have values of a Secret.
+	OfManifest bool `json:"ofManifest,omitempty"`
+}
+
+// OutputsOf returns the outputs of an object, by their expressions.
+func OutputsOf(status plan.Status) (outputs map[string]Output) {
+	if status.Outputs != "" {
+		_ = json.Unmarshal([]byte(status.Outputs), &outputs) // addOutputs has made it
+	}
+	return outputs
+}
+
+// public are the types of objects whose manifests are no secret: they say where a component is.
+var public = []schema.GroupKind{
+	{Kind: "Service"}, {Group: "networking.k8s.io", Kind: "Ingress"}, {Group: "route.openshift.io", Kind: "Route"},
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}, {Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"},
+	{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}, {Group: "gateway.networking.k8s.io", Kind: "TCPRoute"},
+}
+
+// addOutputs adds the outputs of an object to its status. The object is not ready as long as an output cannot be evaluated. The message
+// has the error of the expression only if the error quotes nothing of a manifest.
+func (o *Observer) addOutputs(found *plan.Status, live *unstructured.Unstructured, outputs []policy.Output) {
+	if len(outputs) == 0 {
+		return
+	}
+	gk, values := live.GroupVersionKind().GroupKind(), make(map[string]Output, len(outputs))
+	for _, output := range outputs {
+		program, err := o.options.Compiler.CompileOutput(output.Expression)
+		if err != nil {
+			continue // another client has changed the annotation, and it is repaired
+		}
+		value := Output{OfSecret: confidential.IsSecret(gk), OfManifest: !program.IsPlain() && !slices.Contains(public, gk)}
+		value.Value, value.Found, err = program.Evaluate(live)
+		values[output.Expression] = value
+		if err == nil || found.Readiness != plan.Ready && found.Readiness != plan.ReadinessUnknown {
+			continue
+		}
+		found.Readiness, found.Message = plan.NotReady, "the output "+output.Name+" cannot be evaluated yet"
+		if !value.OfSecret && !value.OfManifest && !output.Secret {
+			found.Message += ": " + Sentence(err.Error())
+		}
+	}
+	encoded, _ := json.Marshal(values) // strings and bools
+	found.Outputs = string(encoded)
+}

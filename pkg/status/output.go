@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Corbel Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	celtypes "cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// maxOutput bounds the value of an output.
+//
+// Unit: bytes
+// Limit: the value of an output.
+const maxOutput = 1024
+
+// Output is a compiled expression for an output: a value that an object publishes. It is safe for concurrent use.
+type Output struct {
+	program cel.Program
+	// plain: the expression uses nothing of the object but its name, its namespace and its status.
+	plain bool
+}
+
+// CompileOutput compiles a CEL expression that gives a value of the object self: a string, a number or a bool, or an optional one. The
+// language is that of CompileReadyWhen.
+func CompileOutput(expression string) (*Output, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("set up the expression language: %w", err)
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q: %s", sentence(expression), firstIssue(issues))
+	}
+	if given := ast.OutputType(); !isScalar(given) {
+		return nil, fmt.Errorf("%q: gives %s, not a string, a number or a bool", sentence(expression), given)
+	}
+	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", sentence(expression), err)
+	}
+	return &Output{program: program, plain: isPlain(ast)}, nil
+}
+
+// isScalar reports whether an output may have values of the type, or may turn out to have such values.
+func isScalar(t *cel.Type) bool {
+	if t.Kind() == celtypes.OpaqueKind && t.TypeName() == "optional_type" && len(t.Parameters()) == 1 {
+		return isScalar(t.Parameters()[0])
+	}
+	switch t.Kind() {
+	case celtypes.StringKind, celtypes.IntKind, celtypes.UintKind, celtypes.DoubleKind, celtypes.BoolKind, celtypes.DynKind, celtypes.TypeParamKind:
+		return true
+	}
+	return false
+}
+
+// isPlain reports whether self is used in self.status, self.metadata.name and self.metadata.namespace only.
+func isPlain(ast *cel.Ast) bool {
+	isSelf := func(e celast.NavigableExpr) bool { return e.Kind() == celast.IdentKind && e.AsIdent() == "self" }
+	for _, self := range celast.MatchDescendants(celast.NavigateAST(ast.NativeRep()), isSelf) {
+		field, parent := fieldOf(self)
+		if field == "metadata" {
+			field, _ = fieldOf(parent)
+			field = "metadata." + field
+		}
+		if field != "status" && field != "metadata.name" && field != "metadata.namespace" {
+			return false
+		}
+	}
+	return true
+}
+
+// fieldOf returns the field that is selected of an expression; empty if none is.
+func fieldOf(e celast.NavigableExpr) (field string, parent celast.NavigableExpr) {
+	parent, exists := e.Parent()
+	switch {
+	case !exists:
+	case parent.Kind() == celast.SelectKind:
+		field = parent.AsSelect().FieldName()
+	case parent.Kind() == celast.CallKind && parent.AsCall().FunctionName() == operators.OptSelect && len(parent.AsCall().Args()) == 2:
+		if name := parent.AsCall().Args()[1]; name.Kind() == celast.LiteralKind {
+			field, _ = name.AsLiteral().Value().(string)
+		}
+	}
+	return field, parent
+}
+
+// IsPlain reports whether the expression uses nothing of an object but its name, its namespace and its status.
+func (o *Output) IsPlain() bool { return o.plain }
+
+// Evaluate returns the value that the object has. The values of a Secret are decoded. Found is false if the value is optional and not
+// there. An error that the expression gives may quote values of the object.
+func (o *Output) Evaluate(obj *unstructured.Unstructured) (value string, found bool, err error) {
+	result, _, err := o.program.Eval(map[string]any{"self": decoded(obj)})
+	if err != nil {
+		if strings.Contains(err.Error(), "cost limit exceeded") {
+			err = errors.New("the expression takes too long")
+		}
+		return "", false, err
+	}
+	if optional, is := result.(*celtypes.Optional); is {
+		if !optional.HasValue() {
+			return "", false, nil
+		}
+		result = optional.GetValue()
+	}
+	if value, err = textOf(result); err != nil {
+		return "", false, err
+	}
+	switch {
+	case len(value) > maxOutput:
+		return "", false, fmt.Errorf("the value has %d bytes, and at most %d are allowed", len(value), maxOutput)
+	case !utf8.ValidString(value):
+		return "", false, errors.New("the value is no text in UTF-8")
+	}
+	return value, true, nil
+}
+
+func textOf(value ref.Val) (string, error) {
+	switch v := value.(type) {
+	case celtypes.String:
+		return string(v), nil
+	case celtypes.Int:
+		return strconv.FormatInt(int64(v), 10), nil
+	case celtypes.Uint:
+		return strconv.FormatUint(uint64(v), 10), nil
+	case celtypes.Double:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64), nil
+	case celtypes.Bool:
+		return strconv.FormatBool(bool(v)), nil
+	}
+	return "", fmt.Errorf("the expression gives %s, not a string, a number or a bool", value.Type().TypeName())
+}
+
+// decoded returns the content of an object, of a Secret with decoded data.
+func decoded(obj *unstructured.Unstructured) map[string]any {
+	data, _ := obj.Object["data"].(map[string]any)
+	if gvk := obj.GroupVersionKind(); gvk.Group != "" || gvk.Kind != "Secret" || data == nil {
+		return obj.Object
+	}
+	plain := make(map[string]any, len(data))
+	for key, value := range data {
+		text, _ := value.(string)
+		content, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			content = []byte(text)
+		}
+		plain[key] = string(content)
+	}
+	content := make(map[string]any, len(obj.Object))
+	for field, value := range obj.Object {
+		content[field] = value
+	}
+	content["data"] = plain
+	return content
+}
