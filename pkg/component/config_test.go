@@ -275,8 +275,9 @@ func digestsOf(obj Component, found []references.Found, generator, key string) (
 		Self: &identity.Operator{Name: "test.corbel.run"}, DigestKey: fixedKey(key).Get,
 		References: func(identity.Component) []references.Found { return found },
 		Renderer: &rendering.Renderer{
-			Generator: manifests.WithDigest(generatorFunc(nothing), generator),
-			Patches:   func(obj identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) },
+			Generator:  manifests.WithDigest(generatorFunc(nothing), generator),
+			Parameters: authorTypeOf[*widget]().parametersOf,
+			Patches:    func(obj identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) { return patchesOf(obj) },
 		},
 	}
 	return source.Digests(context.Background(), obj)

@@ -221,6 +221,7 @@ type widgetSpec struct {
 	TypeSpec          `json:",inline"`
 	ReapplySpec       `json:",inline"`
 	PatchesSpec       `json:",inline"`
+	RequirementsSpec  `json:",inline"`
 
 	Size int               `json:"size,omitempty"`
 	Refs *widgetReferences `json:"refs,omitempty"`

@@ -56,7 +56,8 @@ func (o *opener) resolve(ctx context.Context, obj Component, mistakes error, loa
 	resolved, configErr := resolveConfig(obj, o.settings)
 	_, suspendErr := o.suspensionOf(obj)
 	found, _ := o.author.finder.Find(specOf(obj))
-	if err := errors.Join(configErr, suspendErr, mistakes, references.Mistakes(found, obj.GetNamespace())); err != nil {
+	required := o.terms().Mistakes(found, obj, func() map[string]any { return obj.GetSpec().ToUnstructured() })
+	if err := errors.Join(configErr, suspendErr, mistakes, references.Mistakes(found, obj.GetNamespace()), required); err != nil {
 		return resolved, access, nil, &verdict.InvalidError{Err: o.self.About(obj, err)}
 	}
 	absent = load(ctx, obj).Err()
@@ -64,6 +65,11 @@ func (o *opener) resolve(ctx context.Context, obj Component, mistakes error, loa
 		return resolved, access, absent, cmp.Or(absent, error(&verdict.InvalidError{Err: o.self.About(obj, err)}))
 	}
 	return resolved, access, absent, nil
+}
+
+// terms returns what the requirements of components have to keep to.
+func (o *opener) terms() references.Terms {
+	return references.Terms{Kind: o.self.Kind.GroupKind(), Namespaces: o.settings.users.RequireNamespaces, Mapper: o.mapper}
 }
 
 // basicContext is the context of all hooks.

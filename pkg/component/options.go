@@ -226,6 +226,12 @@ type UserOptions struct {
 	//
 	// Default: false: annotations of namespaces do not count
 	NamespaceManagementPolicies bool
+	// RequireNamespaces are the namespaces of which components may require objects, beside their own; see RequirementsSpec. Users who
+	// write components then find out the state and the outputs of these objects. "*" is all namespaces, and objects that have none.
+	// A text that is no name of a namespace is an error of SetupWithManager.
+	//
+	// Default: none: components require objects of their own namespace
+	RequireNamespaces []string
 }
 
 // ControllerOptions are about the controller: its client, its queue, its leader election and its traces.
@@ -393,6 +399,11 @@ func resolveOptions(name string, options ReconcilerOptions) (settings, error) {
 	}
 	errs = append(errs, checkOutputs(options.Objects.Outputs)...)
 	errs = append(errs, checkSharedTypes(options.Objects.SharedTypes)...)
+	for _, namespace := range options.Users.RequireNamespaces {
+		if problems := validation.IsDNS1123Label(namespace); namespace != "*" && len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("option RequireNamespaces %q: %s", namespace, strings.Join(problems, ", ")))
+		}
+	}
 	var err error
 	if s.operatorNamespace, err = operatorNamespace(options.Operator.OperatorNamespace, podNamespaceFile); err != nil {
 		errs = append(errs, err)

@@ -341,7 +341,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 		return err
 	}
 	if p.manifests != nil {
-		if *p.manifests, err = manifestsOf(obj, resolved.Name, rendered, origins); err != nil {
+		if *p.manifests, err = manifestsOf(source, obj, resolved.Name, rendered, origins); err != nil {
 			return pl.self.About(obj, err)
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
@@ -516,9 +516,9 @@ func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 }
 
 // manifestsOf returns the rendered objects for an answer.
-func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
+func manifestsOf(source *revision.Source, obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
 	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
-	values, err := revision.Parameters(obj)
+	values, err := source.Parameters(obj)
 	if err == nil {
 		err = utiljson.Unmarshal(values, &of.Values)
 	}

@@ -157,6 +157,9 @@ func sourceOf(pointer any) *references.Source {
 		return &references.Source{Kind: references.Secret, Name: r.Name, Whole: true, Loaded: &r.loaded}
 	case *SecretKeyReference:
 		return &references.Source{Kind: references.Secret, Name: r.Name, Key: r.Key, Loaded: &r.loaded}
+	case *Requirement:
+		required := &references.Requirement{APIVersion: r.APIVersion, Namespace: r.Namespace, Condition: r.Condition, Inputs: r.Inputs}
+		return &references.Source{Kind: r.Kind, Name: r.Name, Loaded: &r.loaded, Requirement: required}
 	}
 	return nil
 }
@@ -189,7 +192,7 @@ func finderFor[T Component]() *references.Finder {
 	return &references.Finder{
 		Types: []reflect.Type{
 			reflect.TypeFor[ConfigMapReference](), reflect.TypeFor[ConfigMapKeyReference](),
-			reflect.TypeFor[SecretReference](), reflect.TypeFor[SecretKeyReference](),
+			reflect.TypeFor[SecretReference](), reflect.TypeFor[SecretKeyReference](), reflect.TypeFor[Requirement](),
 		},
 		Source: sourceOf,
 		Custom: reflect.TypeFor[Reference[T]](),
@@ -213,7 +216,7 @@ func (o *opener) readReferences(ctx context.Context, obj Component) (references.
 	}
 	limited, cancel := context.WithTimeout(ctx, o.code.loadTimeout)
 	defer cancel()
-	absent, versions := references.Load(limited, o.local, obj, found)
+	absent, versions := references.Load(limited, o.local, o.terms(), obj, found)
 	keep()
 	if o.holdsSecret(obj, found) {
 		confidential.Note(ctx)

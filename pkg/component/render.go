@@ -62,7 +62,7 @@ func (r *Reconciler[T]) RenderOffline(ctx context.Context, obj T) (objects []cli
 
 func newRenderer(generator manifests.Generator, s *steps) *rendering.Renderer {
 	return &rendering.Renderer{
-		Self: &s.self, Generator: generator, Patches: patchesOf, SecretPatches: s.settings.users.AllowSecretPatches, Telemetry: s.telemetry,
+		Self: &s.self, Generator: generator, Parameters: s.author.parametersOf, Patches: patchesOf, SecretPatches: s.settings.users.AllowSecretPatches, Telemetry: s.telemetry,
 		HooksOnRestore: s.settings.hooksOnRestore, Outputs: outputRules(s.settings.objects.Outputs),
 		Now: func() time.Time { return s.now() }, Leading: s.code.leaderLock.leading, Scheme: scheme.Scheme,
 		Run: func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error) {

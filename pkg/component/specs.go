@@ -37,7 +37,7 @@ var configurationSpecs = []reflect.Type{
 	reflect.TypeFor[PlacementSpec](), reflect.TypeFor[ImpersonationSpec](), reflect.TypeFor[SuspensionSpec](), reflect.TypeFor[ClientSpec](),
 	reflect.TypeFor[RequeueSpec](), reflect.TypeFor[RetrySpec](), reflect.TypeFor[TimeoutSpec](), reflect.TypeFor[ReapplySpec](),
 	reflect.TypeFor[PolicySpec](), reflect.TypeFor[DriftSpec](), reflect.TypeFor[TypeSpec](), reflect.TypeFor[PatchesSpec](),
-	reflect.TypeFor[RollbackSpec](),
+	reflect.TypeFor[RollbackSpec](), reflect.TypeFor[RequirementsSpec](),
 }
 
 // Parameters returns the spec of a component as the parameters of its generator: what

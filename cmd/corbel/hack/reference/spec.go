@@ -12,7 +12,7 @@ import (
 
 // partTypes are the types of fields of the embeddable types, and those of references.
 var partTypes = []struct{ folder, name string }{
-	{"pkg/component", "KubeConfigSpec"},
+	{"pkg/component", "KubeConfigSpec"}, {"pkg/component", "Requirement"},
 	{"pkg/component", "SecretReference"}, {"pkg/component", "SecretKeyReference"},
 	{"pkg/component", "ConfigMapReference"}, {"pkg/component", "ConfigMapKeyReference"},
 	{"api/v1alpha1", "TypeInfo"}, {"api/v1alpha1", "Patch"}, {"api/v1alpha1", "PatchTarget"}, {"api/v1alpha1", "Image"},

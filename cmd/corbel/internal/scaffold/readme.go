@@ -111,6 +111,7 @@ var embedded = map[string]struct {
 	"RequeueSpec":       {component.RequeueSpec{}, "duration", "", "how often the component is reconciled without a change"},
 	"RetrySpec":         {component.RetrySpec{}, "duration", "", "how soon the component is tried again"},
 	"ReapplySpec":       {component.ReapplySpec{}, "duration", "", "how often the objects are written without a change"},
+	"RequirementsSpec":  {component.RequirementsSpec{}, "", "", "the objects that the component waits for, and the inputs that it takes from them"},
 }
 
 // fieldTable returns the table of the fields of a spec, as the Go files in the folder api declare them.

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +51,8 @@ type Source struct {
 	// Loaded is the content that the reference has loaded: of the whole object, or the value of the key, with an
 	// empty key. It points to nil as long as nothing is loaded.
 	Loaded *map[string][]byte
+	// Requirement is set for a requirement.
+	Requirement *Requirement
 }
 
 // mistakes returns the mistakes in the name and the key, for a component in the namespace.
@@ -98,6 +102,10 @@ func (s *Source) choose(all content, fallbacks []string) (chosen content, missin
 func Mistakes(references []Found, namespace string) error {
 	var mistakes []error
 	for _, reference := range references {
+		if reference.source != nil && reference.source.Requirement != nil {
+			mistakes = append(mistakes, reference.source.requirementMistakes(reference.Path)...)
+			continue
+		}
 		for _, mistake := range reference.mistakes(namespace) {
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", reference.Path, mistake))
 		}
@@ -116,7 +124,7 @@ func (f Found) mistakes(namespace string) []error {
 }
 
 // Digest identifies the loaded content. A duration, which is found for its mistakes only, loads
-// nothing.
+// nothing. What a requirement loads is among the parameters.
 func (f Found) Digest(hasher digest.Hasher) (sum string, loads bool) {
 	if f.source == nil {
 		custom, ok := f.Pointer.(interface{ Digest() string })
@@ -127,13 +135,13 @@ func (f Found) Digest(hasher digest.Hasher) (sum string, loads bool) {
 	}
 	loaded := *f.source.Loaded
 	if loaded == nil {
-		return "", true
+		return "", f.source.Requirement == nil
 	}
 	parts := make([]string, 0, 2*len(loaded))
 	for _, key := range slices.Sorted(maps.Keys(loaded)) {
 		parts = append(parts, key, string(loaded[key]))
 	}
-	return hasher.Combine(parts...), true
+	return hasher.Combine(parts...), f.source.Requirement == nil
 }
 
 // Absence is why references are not loaded.
@@ -165,18 +173,27 @@ func (a *Absence) Add(component metav1.Object, reference Found, err error) {
 	}
 }
 
+// waits reports whether the component waits for what a reference lacks.
+func (f Found) waits(component metav1.Object) bool {
+	return component.GetDeletionTimestamp().IsZero() || f.WaitOnDeletion()
+}
+
 func (a *Absence) addMissing(component metav1.Object, reference Found, err error) {
-	if component.GetDeletionTimestamp().IsZero() || reference.WaitOnDeletion() {
+	if reference.waits(component) {
 		a.Missing = append(a.Missing, fmt.Errorf("%s: %w", reference.Path, err))
 	}
 }
 
 // Load loads the references of pkg/component, and reads each object once. It returns the absent
 // objects, and which versions of the objects were read or found missing.
-func Load(ctx context.Context, c client.Client, component metav1.Object, references []Found) (Absence, []informer.Reference) {
-	l := &loader{client: c, component: component, objects: map[object]answer{}}
+func Load(ctx context.Context, c client.Client, terms Terms, component metav1.Object, references []Found) (Absence, []informer.Reference) {
+	l := &loader{client: c, terms: terms, component: component, objects: map[object]answer{}}
 	for _, reference := range references {
-		if reference.source != nil {
+		switch {
+		case reference.source == nil:
+		case reference.source.Requirement != nil:
+			l.require(ctx, reference)
+		default:
 			l.load(ctx, reference)
 		}
 	}
@@ -186,16 +203,23 @@ func Load(ctx context.Context, c client.Client, component metav1.Object, referen
 // loader loads the references of one component.
 type loader struct {
 	client    client.Client
+	terms     Terms
 	component metav1.Object
 	objects   map[object]answer
 	absent    Absence
 	versions  []informer.Reference
 }
 
-type object struct{ kind, name string }
+// object names an object. The resource is set for an object of a requirement only.
+type object struct {
+	kind, namespace, name string
+	resource              schema.GroupVersionResource
+}
 
+// answer has the content of a Secret or a ConfigMap, or the object of a requirement.
 type answer struct {
 	content content
+	object  unstructured.Unstructured
 	err     error
 }
 
@@ -207,7 +231,7 @@ func (l *loader) load(ctx context.Context, reference Found) {
 		return
 	}
 	name := fmt.Sprintf("%s %s/%s", source.Kind, l.component.GetNamespace(), source.Name)
-	read := l.read(ctx, object{source.Kind, source.Name})
+	read := l.read(ctx, object{kind: source.Kind, namespace: l.component.GetNamespace(), name: source.Name})
 	switch {
 	case apierrors.IsNotFound(read.err):
 		l.absent.addMissing(l.component, reference, fmt.Errorf("%s does not exist", name))
@@ -224,19 +248,24 @@ func (l *loader) load(ctx context.Context, reference Found) {
 	*source.Loaded = chosen
 }
 
-// read returns the content of an object, which it reads if that was not done before.
+// read returns an object, which it reads if that was not done before.
 func (l *loader) read(ctx context.Context, o object) answer {
 	if known, ok := l.objects[o]; ok {
 		return known
 	}
-	key := client.ObjectKey{Namespace: l.component.GetNamespace(), Name: o.name}
+	key := client.ObjectKey{Namespace: o.namespace, Name: o.name}
 	version := informer.Reference{Type: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: key.Namespace, Name: key.Name}
 	var read answer
-	if o.kind == Secret {
+	switch {
+	case o.resource.Resource != "":
+		read.object.SetGroupVersionKind(o.resource.GroupVersion().WithKind(o.kind))
+		read.err = l.client.Get(ctx, key, &read.object)
+		version.Type, version.ResourceVersion = o.resource, read.object.GetResourceVersion()
+	case o.kind == Secret:
 		secret := &corev1.Secret{}
 		read.err = l.client.Get(ctx, key, secret)
 		read.content, version.ResourceVersion = secret.Data, secret.ResourceVersion
-	} else {
+	default:
 		configMap := &corev1.ConfigMap{}
 		read.err = l.client.Get(ctx, key, configMap)
 		read.content = make(content, len(configMap.Data))

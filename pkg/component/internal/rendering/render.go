@@ -61,6 +61,8 @@ type Renderer struct {
 	Generator manifests.Generator
 	// Run calls code of the author of the operator for the component of the key.
 	Run func(ctx context.Context, key client.ObjectKey, generate func(context.Context) ([]client.Object, error)) ([]client.Object, error)
+	// Parameters returns the parameters of the generator for a component.
+	Parameters func(identity.Component) types.Unstructurable
 	// Patches returns the patches of a component.
 	Patches func(identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image)
 	// Outputs are outputs of the rendered objects, in addition to those of their annotations.
@@ -261,7 +263,7 @@ func (r *Renderer) generate(ctx context.Context, request Request) ([]client.Obje
 	ctx, read.random = renders.WithRandomness(withClients(known.In(ctx), func(c client.Client) client.Client { return &noting{c, read} }))
 	objects, err := r.Run(ctx, client.ObjectKeyFromObject(theirs), func(ctx context.Context) ([]client.Object, error) {
 		generator := Patched(r.Generator, r.SecretPatches, func() ([]v1alpha1.Patch, []v1alpha1.Image) { return r.Patches(theirs) })
-		rendered, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, theirs.GetSpec())
+		rendered, err := manifests.Generate(ctx, generator, request.Namespace, request.Name, r.Parameters(theirs))
 		if err != nil {
 			return nil, confidential.Failure(ctx, err)
 		}

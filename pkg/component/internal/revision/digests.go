@@ -65,7 +65,7 @@ func (s *Source) digestsWith(ctx context.Context, obj identity.Component, genera
 	if err != nil {
 		return Digests{}, fmt.Errorf("digest of the annotations: %w", err)
 	}
-	parametersJSON, err := Parameters(obj)
+	parametersJSON, err := s.Parameters(obj)
 	if err != nil {
 		return Digests{}, err
 	}
@@ -95,9 +95,9 @@ func (s *Source) digestsWith(ctx context.Context, obj identity.Component, genera
 }
 
 // Parameters returns the parameters of the generator as JSON, in which maps are in the order of their keys: equal content is equal text.
-func Parameters(c identity.Component) ([]byte, error) {
+func (s *Source) Parameters(c identity.Component) ([]byte, error) {
 	var parameters map[string]any
-	if spec := c.GetSpec(); !renders.IsNil(spec) {
+	if spec := s.Renderer.Parameters(c); !renders.IsNil(spec) {
 		parameters = spec.ToUnstructured()
 	}
 	text, err := json.Marshal(parameters)

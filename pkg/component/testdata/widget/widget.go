@@ -60,6 +60,7 @@ type Spec struct {
 	component.TypeSpec          `json:",inline"`
 	component.ReapplySpec       `json:",inline"`
 	component.PatchesSpec       `json:",inline"`
+	component.RequirementsSpec  `json:",inline"`
 
 	// Values become config maps: the key is the name, the value the content.
 	// +optional

@@ -28,6 +28,7 @@ func (in *Spec) DeepCopyInto(out *Spec) {
 	in.TypeSpec.DeepCopyInto(&out.TypeSpec)
 	in.ReapplySpec.DeepCopyInto(&out.ReapplySpec)
 	in.PatchesSpec.DeepCopyInto(&out.PatchesSpec)
+	in.RequirementsSpec.DeepCopyInto(&out.RequirementsSpec)
 	if in.Values != nil {
 		in, out := &in.Values, &out.Values
 		*out = make(map[string]string, len(*in))
