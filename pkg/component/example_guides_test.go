@@ -10,6 +10,7 @@ import (
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -148,8 +149,21 @@ func ExampleSecretKeyReference() {
 	// Output: true true
 }
 
+// A spec that requires other components, and a generator that takes a value from them (requirements.md).
+type AppSpec struct {
+	component.RequirementsSpec `json:",inline"`
+	Replicas                   int `json:"replicas,omitempty"`
+}
+
+func app(_ context.Context, _, name string, spec *AppSpec) ([]client.Object, error) {
+	host := spec.Input("database.host")
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"host": host}}
+	return []client.Object{settings}, nil
+}
+
 // The code of the guides that no other example calls.
 var (
+	_                      = manifests.For(app)
 	_ types.Unstructurable = (*ShopSpec)(nil)
 	_                      = component.ParametersOf(&AgentSpec{})
 	_                      = []any{guideOptions, adoptionOptions, newTenantReconciler, newLicensedReconciler}

@@ -15,9 +15,9 @@ import (
 
 // RequirementsSpec names the objects that a component requires, such as other components.
 //
-// Requirements are references of an own kind: they may be anywhere in a spec, and are loaded when references are. While an object
-// does not exist, is not ready or lacks an output, the component waits, and Ready names the object. What was applied before stays,
-// and is repaired. The deletion of the component does not wait. Components that require each other wait for ever.
+// Requirements may be anywhere in a spec, and are loaded when references are. While an object does not exist, is not ready or lacks
+// an output, the component waits, and Ready names the object. What was applied before stays, and is repaired. The deletion of the
+// component does not wait. Components that require each other, also by way of others, wait until one of them does not.
 //
 // +kubebuilder:object:generate=true
 type RequirementsSpec struct {

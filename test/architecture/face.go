@@ -28,7 +28,7 @@ func (f Face) String() string {
 }
 
 // faceLimit is the greatest sum that the public packages may have. Lower it with the sum.
-var faceLimit = Face{Package: "all", Names: 466, Methods: 228, Fields: 540}
+var faceLimit = Face{Package: "all", Names: 470, Methods: 230, Fields: 551}
 
 // Faces counts the exported identifiers of the public packages of the root module, without
 // generated files. The last face is the sum.

@@ -36,6 +36,8 @@ var exampleKinds = []schema.GroupVersionKind{
 	{Group: "example.com", Version: "v1", Kind: "Greeting"},
 	{Group: "example.com", Version: "v1", Kind: "Agent"},
 	{Group: "example.com", Version: "v1", Kind: "Mailer"},
+	{Group: "example.com", Version: "v1", Kind: "Database"},
+	{Group: "example.com", Version: "v1", Kind: "App"},
 	{Group: "queue.example.com", Version: "v1", Kind: "Queue"},
 	{Group: "store.example.com", Version: "v1alpha1", Kind: "Store"}, // of the tutorial
 	{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization"},
