@@ -56,6 +56,16 @@ var guideOptions = component.ReconcilerOptions{
 	},
 }
 
+// Outputs of objects of a chart that stays as it is (howto-outputs.md).
+var _ = component.ReconcilerOptions{
+	Objects: component.ObjectOptions{
+		Outputs: []component.Output{
+			{Name: "host", Type: reconciler.TypeInfo{Group: "networking.k8s.io", Kind: "Ingress"}, Object: "*-web", Expression: "self.spec.rules[0].host"},
+			{Name: "password", Type: reconciler.TypeInfo{Kind: "Secret"}, Object: "*-admin", Expression: "self.data.password"},
+		},
+	},
+}
+
 // An option for a fleet (howto-upgrading.md).
 var _ = component.ReconcilerOptions{
 	Revisions: component.RevisionOptions{Rollout: &component.Rollout{
@@ -149,7 +159,7 @@ func ExampleSecretKeyReference() {
 	// Output: true true
 }
 
-// A spec that requires other components, and a generator that takes a value from them (requirements.md).
+// A spec that requires other components, and a generator that takes a value from them (howto-requirements.md).
 type AppSpec struct {
 	component.RequirementsSpec `json:",inline"`
 	Replicas                   int `json:"replicas,omitempty"`

@@ -90,6 +90,7 @@ func TestOptions(t *testing.T) {
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new("x y"), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
 			Objects: ObjectOptions{
+				Outputs:   []component.Output{{Name: "a.b", Object: "["}, {Name: "c", Type: reconciler.TypeInfo{Kind: "B"}, Expression: "self."}, {Name: "c"}},
 				ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 				IgnoreFields: []reconciler.IgnoreFields{
 					{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},

@@ -182,6 +182,9 @@ func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *tes
 		"ever new copies": {func(i int) watch.Change {
 			return watch.Change{Owner: "main", Key: unknown(i), What: watch.Content, NamesOwner: true}
 		}, 1, 40},
+		"its own outputs": {func(int) watch.Change {
+			return watch.Change{Owner: "main", Key: recorded, What: watch.Readiness, Output: true, NamesOwner: true}
+		}, 5, 40},
 		"its own": {func(int) watch.Change {
 			return watch.Change{Owner: "main", Key: recorded, What: watch.Content, NamesOwner: true}
 		}, 3600, 3600},

@@ -27,6 +27,7 @@ func TestEveryKindOfChangeNotifiesTheOwnersThatItConcerns(t *testing.T) {
 		"annotation":        {edit(func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{"x": "y"}) }), nil},
 		"finalizer":         {edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x"}) }), []string{"a: pod Content"}},
 		"deletion":          {edit(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(new(metav1.Now())) }), []string{"a: pod Content"}},
+		"content and an output":          {func(o *plan.Observation) { o.ObservedHash, o.Status.Outputs = "two", "two" }, true},
 		"content and state": {edit(func(o *unstructured.Unstructured) { o.Object["spec"], o.Object["status"] = "two", "bad" }), []string{"a: pod Content"}},
 		"other object":      {edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), []string{"a: pod Content"}},
 		"other owner":       {edit(func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{label: "b"}) }), []string{"a: pod Content", "b: pod Content"}},
@@ -158,6 +159,21 @@ func TestOnlyAnEditIsReportedAsAnEdit(t *testing.T) {
 		tc.change(&live)
 		changes := difference(plan.Key{Name: "pod"}, recordOf(before()), recordOf(live), "")
 		if len(changes) == 0 || changes[0].What != Content || changes[0].Edited != tc.edited {
+			t.Errorf("%s: notified of %+v", name, changes)
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*plan.Observation)
+		output bool
+	}{
+		"output":               {func(o *plan.Observation) { o.Status.Outputs = "two" }, true},
+		"readiness and output": {func(o *plan.Observation) { o.Status.Readiness, o.Status.Outputs = plan.Failed, "two" }, false},
+	} {
+		live := before()
+		live.ResourceVersion = "2"
+		tc.change(&live)
+		changes := difference(plan.Key{Name: "pod"}, recordOf(before()), recordOf(live), "")
+		if len(changes) != 1 || changes[0].What != Readiness || changes[0].Output != tc.output {
 			t.Errorf("%s: notified of %+v", name, changes)
 		}
 	}
