@@ -19,7 +19,7 @@ import (
 )
 
 // A spec may hold references: values of the types ConfigMapReference,
-// ConfigMapKeyReference, SecretReference and SecretKeyReference, and of any type
+// ConfigMapKeyReference, SecretReference, SecretKeyReference and Requirement, and of any type
 // that implements Reference. They are found wherever they are: in nested and embedded
 // structs, behind pointers, in slices and maps; not in unexported fields, nor in those
 // with the tag `json:"-"`. A reference that is optional is a pointer that may be nil.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,25 +72,35 @@ func TestRequiredComponentIsWaitedForAndMissed(t *testing.T) {
 	b.wantNone("a")
 }
 
-// database is an object of another operator, with a status that a test writes.
-func (b *bed) database(status map[string]any) *unstructured.Unstructured {
+// databases are objects of another operator, with a status that a test writes. Each test has a group of its own.
+type databases struct {
+	*bed
+	group string
+}
+
+// required returns a requirement of the database, with one input.
+func (b databases) required(path, output string) component.RequirementsSpec {
+	return requires(component.Requirement{APIVersion: b.group + "/v1", Kind: "Database", Name: "db", Inputs: map[string]string{path: output}})
+}
+
+func (b databases) database(status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "required.corbel.run/v1", "kind": "Database", "metadata": map[string]any{"namespace": b.namespace, "name": "db"}, "status": status,
+		"apiVersion": b.group + "/v1", "kind": "Database", "metadata": map[string]any{"namespace": b.namespace, "name": "db"}, "status": status,
 	}}
 }
 
-// defineDatabases makes the API server serve the type.
-func (b *bed) defineDatabases() {
+// define makes the API server serve the type.
+func (b databases) define() {
 	b.Helper()
-	definition := read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: databases.required.corbel.run}, spec: {group: required.corbel.run" +
+	definition := read("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: databases." + b.group + "}, spec: {group: " + b.group +
 		", scope: Namespaced, names: {plural: databases, singular: database, kind: Database, listKind: DatabaseList}, " +
 		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}")
 	b.check(b.client.Create(b.Context(), definition))
 	b.Cleanup(func() { _ = b.client.Delete(context.WithoutCancel(b.Context()), definition) })
 }
 
-// setDatabase creates the database with a status, or gives it another one.
-func (b *bed) setDatabase(status map[string]any) {
+// set creates the database with a status, or gives it another one.
+func (b databases) set(status map[string]any) {
 	b.Helper()
 	b.eventually("the database", func() error {
 		live := b.database(status)
@@ -107,26 +118,23 @@ func isReady(more map[string]any) map[string]any {
 }
 
 func TestRequiredOutputsAreInputs(t *testing.T) {
-	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{})
-	b.create(widget.Spec{
-		RequeueSpec: aDay, Values: map[string]string{"a": "1", "host": "unknown"},
-		RequirementsSpec: requires(component.Requirement{APIVersion: "required.corbel.run/v1", Kind: "Database", Name: "db", Inputs: map[string]string{"values.host": "host"}}),
-	})
+	b := databases{newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{}), "outputs.corbel.run"}
+	b.create(widget.Spec{RequeueSpec: aDay, Values: map[string]string{"a": "1", "host": "unknown"}, RequirementsSpec: b.required("values.host", "host")})
 	says := func(text string) {
 		b.Helper()
 		if _, _, message := b.expect(v1alpha1.StatePending, vocabulary.ReasonRetrying).Status.GetState(); !strings.Contains(message, text) {
 			t.Errorf("the message is %q, want %q", message, text)
 		}
 	}
-	says("requires Database " + b.namespace + "/db: the API server does not serve the type required.corbel.run/v1 Database")
-	b.defineDatabases()
-	b.setDatabase(isReady(map[string]any{}))
+	says("requires Database " + b.namespace + "/db: the API server does not serve the type outputs.corbel.run/v1 Database")
+	b.define()
+	b.set(isReady(map[string]any{}))
 	says("requires Database " + b.namespace + "/db: it has no output host yet")
-	b.setDatabase(isReady(map[string]any{"outputs": map[string]any{"host": "db.one"}}))
+	b.set(isReady(map[string]any{"outputs": map[string]any{"host": "db.one"}}))
 	b.expectRequeue("an output that is there")
 	b.untilRevision(1)
 	b.comesToHold("host", "db.one")
-	b.setDatabase(isReady(map[string]any{"outputs": map[string]any{"host": "db.two"}}))
+	b.set(isReady(map[string]any{"outputs": map[string]any{"host": "db.two"}}))
 	b.expectRequeue("an output that changes")
 	if plan := b.plan(component.PlanRequest[*widget.Widget]{}); plan.Revision != 2 || len(plan.Changes) != 1 || plan.Changes[0].Key.Name != "host" {
 		t.Errorf("the plan is of revision %d: %+v", plan.Revision, plan.Changes)
@@ -139,7 +147,7 @@ func TestRequiredOutputsAreInputs(t *testing.T) {
 		do   func()
 		says string
 	}{
-		{func() { b.setDatabase(map[string]any{"outputs": map[string]any{"host": nil}}) }, "it has no output host yet"},
+		{func() { b.set(map[string]any{"outputs": map[string]any{"host": nil}}) }, "it has no output host yet"},
 		{func() { b.check(b.client.Delete(t.Context(), b.database(nil))) }, "it does not exist"},
 	} {
 		end.do()
@@ -181,28 +189,23 @@ func typed(_ context.Context, _, _ string, spec *widget.Spec) ([]client.Object, 
 }
 
 func TestRequiredSecretOutputIsNotQuoted(t *testing.T) {
-	b := newBed(t, manifests.For(typed), component.ReconcilerOptions{})
-	b.defineDatabases()
-	b.setDatabase(isReady(map[string]any{"secretOutputs": []any{"password"}}))
-	b.create(widget.Spec{
-		RequeueSpec:      aDay,
-		RequirementsSpec: requires(component.Requirement{APIVersion: "required.corbel.run/v1", Kind: "Database", Name: "db", Inputs: map[string]string{"values.password": "password"}}),
-	})
+	b := databases{newBed(t, manifests.For(typed), component.ReconcilerOptions{}), "secret-outputs.corbel.run"}
+	b.define()
+	b.set(isReady(map[string]any{"secretOutputs": []any{"password"}}))
+	b.create(widget.Spec{RequeueSpec: aDay, RequirementsSpec: b.required("values.password", "password")})
 	if _, _, message := b.expect(v1alpha1.StatePending, vocabulary.ReasonRetrying).Status.GetState(); !strings.Contains(message, "it has no output password yet") {
 		t.Errorf("the message is %q", message)
 	}
 	b.createSecret("db-outputs", map[string]string{"password": canary})
 	b.expectRequeue("a Secret that is there")
 	b.untilRevision(1)
-	rendered := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+	rendered := &corev1.Secret{}
 	b.check(b.client.Get(t.Context(), b.key("rendered"), rendered))
-	if data, _, _ := unstructured.NestedString(rendered.Object, "data", "password"); data == "" {
-		t.Errorf("the Secret holds %v", rendered.Object["data"])
+	if got := string(rendered.Data["password"]); got != canary {
+		t.Errorf("the password is %q", got)
 	}
 
-	secret := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": b.namespace, "name": "db-outputs"}, "stringData": map[string]any{"password": "bad-" + canary},
-	}}
+	secret := &corev1.Secret{ObjectMeta: b.object("db-outputs"), StringData: map[string]string{"password": "bad-" + canary}}
 	b.check(b.client.Update(t.Context(), secret))
 	b.expectRequeue("a Secret that changes")
 	w, _, err := b.reconcile()

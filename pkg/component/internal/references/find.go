@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package references finds the references in the spec of a component, and loads the
-// ConfigMaps and Secrets that they name.
+// ConfigMaps and Secrets that they name, and the inputs of requirements.
 //
 // A [Finder] walks through a spec by reflection. [Load] reads each object once, with the identity
 // of the operator and past all caches, and hands its content to the references. An absent object is
