@@ -205,6 +205,9 @@ func (e *explainer) byCondition(ready metav1.Condition) {
 			Field: annotationField(e.annotation(vocabulary.AnnotationApprove))})
 		return
 	}
+	if e.required(ready.Message) {
+		return
+	}
 	said := statements(ready.Message, e.facts.Status.Inventory)
 	for i, s := range said {
 		if c := e.component(); s.object.String() == c.String() {

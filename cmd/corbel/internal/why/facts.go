@@ -25,6 +25,8 @@ type Facts struct {
 	Reconciler string
 	// Answers are what was asked so far.
 	Answers map[Question]Answer
+
+	waiting []Object // components that wait for this one
 }
 
 // Question is one request.
