@@ -70,6 +70,23 @@ func TestTheTreeOfAComponentFollowsTheCluster(t *testing.T) {
 	b.untilReady(t)
 }
 
+func TestOutputsAndRequirementsLeadToOtherComponents(t *testing.T) {
+	b := open(t)
+	p := b.visit(t, b.serve(t, ui.Options{}), "")
+	p.until(`document.querySelectorAll('.row').length > 0`)
+	p.script(`import('./fleet.js').then(({ change, components }) => change({ op: 'set', item:
+		{ ...[...components.values()].find((c) => c.name === 'corner'), name: 'kiosk', requires: 'shop.example.com/Shop/market/corner db.example.com/Database/market/main' } }))`)
+	p.click(".row", "kiosk")
+	p.shows(".component", "Requires Shop market/corner (Ready), Database market main (not in the list)")
+	p.click(".about a", "Shop market/corner")
+	p.shows(".component", "Required by Shop market/kiosk (Ready)")
+	check.NoError(t, b.client.Status().Patch(t.Context(), shops.New("corner"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"outputs":{"host":"<b>corner</b>"},"secretOutputs":["password"]}}`))))
+	p.shows(".tree section:last-child", "host: <b>corner</b>")
+	p.shows(".tree section:last-child", "password: (secret)")
+	check.NoError(t, b.client.Status().Patch(t.Context(), shops.New("corner"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"outputs":null,"secretOutputs":null}}`))))
+	p.until(`!document.querySelector('.tree').innerText.includes('host')`)
+}
+
 func TestAComponentThatFailsIsShownWithItsCause(t *testing.T) {
 	b := open(t)
 	p := b.visit(t, b.serve(t, ui.Options{}), "")

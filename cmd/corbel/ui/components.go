@@ -4,12 +4,15 @@
 package ui
 
 import (
+	"strings"
+
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/why"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
@@ -35,6 +38,7 @@ type componentSummary struct {
 	RolledBack string      `json:"rolledBack,omitempty"` // the revision of the annotation
 	Drifted    string      `json:"drifted,omitempty"`    // what the operator reports, and leaves as it is
 	Reconciler string      `json:"reconciler,omitempty"`
+	Requires   string      `json:"requires,omitempty"` // the keys of what its spec requires, separated by spaces
 }
 
 func componentOf(c inspect.Component) componentSummary {
@@ -50,6 +54,10 @@ func componentOf(c inspect.Component) componentSummary {
 	if condition := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionDrifted); condition != nil && condition.Status == metav1.ConditionTrue {
 		drifted = condition.Message
 	}
+	var requires []string
+	for _, r := range why.Requirements(c.Object) {
+		requires = append(requires, strings.Join([]string{r.Group, r.Kind, r.Namespace, r.Name}, "/"))
+	}
 	return componentSummary{
 		Type: c.Type.String(), Kind: c.Type.Kind, APIVersion: c.Type.GroupVersion().String(),
 		Namespace: c.Object.GetNamespace(), Name: c.Object.GetName(), UID: c.Object.GetUID(), Generation: c.Object.GetGeneration(),
@@ -57,7 +65,7 @@ func componentOf(c inspect.Component) componentSummary {
 		Reason: ready.Reason, Message: message, Progress: c.Status.Progress, Revision: c.Status.Revision,
 		Created: c.Object.GetCreationTimestamp(), Deleting: c.Object.GetDeletionTimestamp() != nil,
 		Suspended:  c.Status.State == v1alpha1.StateSuspended,
-		RolledBack: c.Annotation(vocabulary.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler,
+		RolledBack: c.Annotation(vocabulary.AnnotationRollbackTo), Drifted: drifted, Reconciler: c.Reconciler, Requires: strings.Join(requires, " "),
 	}
 }
 

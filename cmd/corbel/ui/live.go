@@ -6,6 +6,7 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ type live struct {
 
 	reader    *inspect.Reader
 	component inspect.Component
-	inventory string            // of the component, to notice that it has changed
+	inventory string            // of the component, with its outputs, to notice that it has changed
 	shown     map[string]*entry // by keyOf
 	structure []string          // of the tree, to notice that it has changed
 	watches   map[group]func()  // each ends a watch
@@ -146,7 +147,7 @@ func (l *live) readOnce(ctx context.Context) error {
 	}
 	l.reader, l.component, l.inventory = reader, v.component, inventoryOf(v.component.Object)
 	sent := v.tree()
-	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID()), sent.Unread}, false
+	shown, structure, remote := map[string]*entry{}, []string{string(v.component.Object.GetUID()), sent.Unread, fmt.Sprint(sent.Outputs, sent.SecretOutputs)}, false
 	for _, d := range v.dependents {
 		e := &entry{item: d.Item, sent: dependentOf(d, v.podsOf(d))}
 		e.keepWorkload(d)
@@ -313,9 +314,9 @@ func (l *live) watchGroup(ctx context.Context, of group, options *client.ListOpt
 	}
 }
 
-// inventoryOf is the inventory in the status, as text to compare.
+// inventoryOf is the inventory in the status with the outputs, as text to compare.
 func inventoryOf(object *unstructured.Unstructured) string {
-	inventory, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "inventory")
-	text, _ := json.Marshal(inventory)
+	status, _ := object.Object["status"].(map[string]any)
+	text, _ := json.Marshal([]any{status["inventory"], status["outputs"], status["secretOutputs"]})
 	return string(text)
 }

@@ -505,3 +505,20 @@ func TestATypeThatMayNotBeListedDoesNotHideOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestOutputsAndRequirementsAreShown(t *testing.T) {
+	c := corner("ready")
+	set(c.Object, []any{map[string]any{"apiVersion": "db.example.com/v1", "kind": "Database", "name": "main"}, map[string]any{"apiVersion": "v1", "kind": "Node", "name": "a", "namespace": "other"}, "odd"}, "spec", "requires")
+	before := inventoryOf(c)
+	set(c.Object, map[string]any{"host": "corner.example.com"}, "status", "outputs")
+	set(c.Object, []any{"password"}, "status", "secretOutputs")
+	if inventoryOf(c) == before {
+		t.Error("new outputs do not let the tree be sent again")
+	}
+	_, v, err := offline(t, c).read(t.Context(), address{"shops.shop.example.com", "market", "corner"})
+	check.NoError(t, err)
+	shown := v.tree()
+	check.Equal(t, map[string]string{"host": "corner.example.com"}, shown.Outputs)
+	check.Equal(t, []string{"password"}, shown.SecretOutputs)
+	check.Same(t, "db.example.com/Database/market/main /Node/other/a", shown.Component.Requires)
+}

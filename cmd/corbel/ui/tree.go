@@ -20,6 +20,9 @@ type tree struct {
 	Component componentSummary `json:"component"`
 	Unread    string           `json:"unread,omitempty"` // what cannot be read of it
 	Stages    []stage          `json:"stages"`
+	// SecretOutputs are names.
+	Outputs       map[string]string `json:"outputs,omitempty"`
+	SecretOutputs []string          `json:"secretOutputs,omitempty"`
 }
 
 // stage are the dependents that are applied at a time.
@@ -110,7 +113,7 @@ func (v view) podsOf(d inspect.Dependent) []*unstructured.Unstructured {
 }
 
 func (v view) tree() tree {
-	out := tree{Component: componentOf(v.component), Stages: []stage{}}
+	out := tree{Component: componentOf(v.component), Stages: []stage{}, Outputs: v.component.Status.Outputs, SecretOutputs: v.component.Status.SecretOutputs}
 	if v.unread != nil {
 		out.Unread = v.unread.Error()
 	}

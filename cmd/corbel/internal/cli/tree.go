@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
+	"github.com/corbel-run/corbel/cmd/corbel/internal/why"
 )
 
 // treeOutput is a tree in JSON and YAML.
@@ -27,6 +30,7 @@ type treeOutput struct {
 	typeMeta   `json:",inline"`
 	Component  componentSummary   `json:"component"`
 	Dependents []dependentSummary `json:"dependents"`
+	Requires   []dependentSummary `json:"requires,omitempty"`
 	// Lost says which part of the inventory cannot be read.
 	Lost string `json:"lost,omitempty"`
 }
@@ -65,7 +69,7 @@ func (f *frame) treeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "tree " + componentUse, Short: "Show a component with its dependents in the order in which they are applied",
 		Long: "Show a component with its dependents in the order in which they are applied. They come from its inventory, so the tree has " +
-			"objects in other namespaces, objects without a namespace and types, to which no owner reference leads.",
+			"objects in other namespaces, objects without a namespace and types, to which no owner reference leads. What the component requires comes first, and its outputs last.",
 		Example: "  corbel tree shop/corner --pods\n  corbel tree shop/corner -w\n  corbel tree shop/corner -o dot",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error { return t.run(c.Context(), arguments) },
@@ -142,6 +146,7 @@ func (t *tree) follow(ctx context.Context, arguments []string, view treeView) er
 type treeView struct {
 	component  inspect.Component
 	dependents []inspect.Dependent
+	requires   []inspect.Dependent // of a stage of their own
 	pods       map[types.UID][]*unstructured.Unstructured
 	lost       error
 }
@@ -149,8 +154,19 @@ type treeView struct {
 func (t *tree) view(ctx context.Context, arguments []string) (treeView, error) {
 	var v treeView
 	var err error
-	if v.component, v.dependents, v.lost, err = t.dependents(ctx, arguments); err != nil || !t.pods {
+	if v.component, v.dependents, v.lost, err = t.dependents(ctx, arguments); err != nil {
 		return v, err
+	}
+	for _, r := range why.Requirements(v.component.Object) {
+		item := v1alpha1.InventoryItem{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		d := inspect.Dependent{Item: item, Object: &unstructured.Unstructured{}, Stage: inspect.Stage{Title: "requires"}, State: inspect.StateReady, Message: why.Collector{Reader: t.connection.client}.Lack(ctx, r)}
+		if d.Message != "" {
+			d.State = inspect.StateNotReady
+		}
+		v.requires = append(v.requires, d)
+	}
+	if !t.pods {
+		return v, nil
 	}
 	reader, err := t.reader()
 	if err != nil {
@@ -220,17 +236,31 @@ func (v treeView) lines(now time.Time) [][]cell {
 			lines = append(lines, []cell{{text: "│  " + message, whole: true}})
 		}
 	}
-	for i := 0; i < len(v.dependents); {
+	var outputs []string
+	for _, name := range slices.Sorted(maps.Keys(c.Status.Outputs)) {
+		outputs = append(outputs, name+": "+c.Status.Outputs[name])
+	}
+	for _, name := range c.Status.SecretOutputs {
+		outputs = append(outputs, name+" (secret)")
+	}
+	all := slices.Concat(v.requires, v.dependents)
+	for i := 0; i < len(all); {
 		end := i
-		for end < len(v.dependents) && v.dependents[end].Stage == v.dependents[i].Stage {
+		for end < len(all) && all[end].Stage == all[i].Stage {
 			end++
 		}
-		last := end == len(v.dependents)
-		lines = append(lines, []cell{{text: branch("", last) + v.dependents[i].Stage.Title, whole: true}})
+		last := end == len(all) && len(outputs) == 0
+		lines = append(lines, []cell{{text: branch("", last) + all[i].Stage.Title, whole: true}})
 		for j := i; j < end; j++ {
-			lines = append(lines, v.dependentLines(v.dependents[j], trunk("", last), j == end-1, now)...)
+			lines = append(lines, v.dependentLines(all[j], trunk("", last), j == end-1, now)...)
 		}
 		i = end
+	}
+	for i, output := range outputs {
+		if i == 0 {
+			lines = append(lines, []cell{{text: branch("", true) + "outputs", whole: true}})
+		}
+		lines = append(lines, []cell{{text: branch(trunk("", true), i == len(outputs)-1) + output, whole: true}})
 	}
 	return lines
 }
@@ -313,6 +343,9 @@ func (v treeView) output() treeOutput {
 	out := treeOutput{typeMeta: outputOf("Tree"), Component: summaryOf(v.component), Dependents: []dependentSummary{}}
 	if v.lost != nil {
 		out.Lost = v.lost.Error()
+	}
+	for _, d := range v.requires {
+		out.Requires = append(out.Requires, summaryOfDependent(d))
 	}
 	for _, d := range v.dependents {
 		s := summaryOfDependent(d)

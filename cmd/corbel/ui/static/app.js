@@ -90,7 +90,7 @@ const handlers = {
   component(event) {
     change(event);
     if (open && idOf(event.item) === open.id) open.view?.update(event.op === 'gone' ? undefined : event.item);
-    if (!open?.view) showSoon();
+    if (!open?.view) showSoon(); else open.view.relate();
   },
   tree: ofOpen('tree'), problem: ofOpen('problem'), dependent: ofOpen('dependent'),
 };

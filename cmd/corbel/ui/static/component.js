@@ -3,8 +3,10 @@
 
 // The component that is open: how it is, what may be done with it, and its tabs.
 
+import { hashOf } from './address.js';
 import { post } from './api.js';
-import { ago, announce, el, icon, replace, soon, title, toneOf } from './dom.js';
+import { ago, announce, el, icon, replace, soon, title, toneOf, update } from './dom.js';
+import { components } from './fleet.js';
 import { causePanel, eventsPanel, historyPanel, planPanel } from './panels.js';
 import { tabbed } from './tabs.js';
 import { treePanel } from './tree.js';
@@ -12,10 +14,16 @@ import { treePanel } from './tree.js';
 export const tabs = { tree: 'Tree', cause: 'Cause', plan: 'Plan', events: 'Events', history: 'History' };
 const makers = { cause: causePanel, plan: planPanel, events: eventsPanel, history: historyPanel };
 
+const keyOf = (c) => [c.apiVersion.split('/')[0], c.kind, c.namespace ?? '', c.name].join('/'); // as what others require
+
+// related is a line about components; of what is not in the list there is the key only.
+const related = (label, list) => list.length > 0 && el('p', {}, label, list.map((c, i) => [i > 0 && ', ',
+  c.name ? [el('a', { href: hashOf(c), 'data-key': title(c) }, title(c)), ` (${c.state})`] : `${c.split('/').slice(1).filter(Boolean).join(' ')} (not in the list)`]));
+
 // openComponent draws a component, and returns what changes the drawing.
 export function openComponent(component, { write, go, back }) {
   let now = component;
-  const head = el('div', { class: 'about' }), said = el('p', { class: 'said', role: 'status' });
+  const head = el('div', { class: 'about' }), relations = el('div', { class: 'about' }), said = el('p', { class: 'said', role: 'status' });
   const heading = el('h2', { tabindex: '-1', id: 'heading' }, title(component));
   const view = tabbed(tabs, { label: 'About the component', go }), readers = {};
   const act = (question) => { // about the component that is there now, not one that is created while the dialog is open
@@ -39,7 +47,7 @@ export function openComponent(component, { write, go, back }) {
       el('button', { type: 'button', class: 'back quiet', onclick: back }, '‹ Components'),
       el('div', { class: 'title' }, heading, write && el('div', { class: 'buttons' },
         el('button', { type: 'button', onclick: () => plain('reconcile') }, 'Reconcile'), suspend, end)),
-      head, said, view.list),
+      head, relations, said, view.list),
     Object.values(view.panels));
 
   const readShown = () => readers[view.current]?.(now), readLater = soon(readShown);
@@ -63,11 +71,18 @@ export function openComponent(component, { write, go, back }) {
       el('p', { class: 'dim' }, facts.filter(Boolean).join(' · '), ' · age ', ago(now.created, '')));
     suspend.textContent = now.suspended ? 'Resume' : 'Suspend';
     end.hidden = !now.rolledBack;
+    drawRelations();
+  }
+
+  function drawRelations() {
+    const all = [...components.values()], key = keyOf(now);
+    update(relations, related('Requires ', (now.requires?.split(' ') ?? []).map((wanted) => all.find((c) => keyOf(c) === wanted) ?? wanted)),
+      related('Required by ', all.filter((c) => c.requires?.split(' ').includes(key))));
   }
 
   drawHead();
   return {
-    root, readShown, problem: tree.problem,
+    root, relate: soon(drawRelations), readShown, problem: tree.problem,
     tree(event) { tree.tree(event); if (view.current === 'cause') readLater(); }, // its objects are links now
     dependent(event) { tree.dependent(event); if (view.current === 'cause' || view.current === 'events') readLater(); },
     // update takes over a change; undefined says that the component is gone.

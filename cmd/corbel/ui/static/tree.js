@@ -43,12 +43,14 @@ export function treePanel(root, component) {
   return {
     // has reports whether there is a dependent, or a pod of one, with a key.
     has: (key) => items.has(key) || [...items.values()].some((d) => d.pods?.some((pod) => keyOfPod(d, pod) === key)),
-    tree({ stages, unread }) {
+    tree({ stages, unread, outputs, secretOutputs }) {
       const keys = new Set((stages ?? []).flatMap((stage) => stage.dependents.map((d) => d.key)));
       for (const key of [...items.keys()]) if (!keys.has(key)) { items.delete(key); rows.delete(key); }
       lost.hidden = !unread;
       lost.textContent = unread ?? '';
       body.replaceChildren(...(stages ?? []).map((stage) => el('section', {}, el('h3', {}, stage.title), el('ul', {}, stage.dependents.map(row)))));
+      const published = [...Object.entries(outputs ?? {}), ...(secretOutputs ?? []).map((name) => [name, '(secret)'])];
+      if (published.length) body.append(el('section', {}, el('h3', {}, 'outputs'), el('ul', {}, published.map(([name, value]) => el('li', {}, `${name}: `, el('bdi', {}, value))))));
       summarise();
     },
     // problem says why the tree cannot be read; what is drawn stays until the next tree.
