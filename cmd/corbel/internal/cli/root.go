@@ -70,7 +70,7 @@ func newCommand(f *frame, program string) *cobra.Command {
 // commands are those that work with a cluster.
 func (f *frame) commands() []*cobra.Command {
 	return []*cobra.Command{
-		f.getCommand(), f.whyCommand(), f.planCommand(), f.treeCommand(), f.ownerCommand(), f.eventsCommand(), f.historyCommand(),
+		f.getCommand(), f.whyCommand(), f.planCommand(), f.treeCommand(), f.outputsCommand(), f.ownerCommand(), f.eventsCommand(), f.historyCommand(),
 		f.diffCommand(), f.imagesCommand(), f.checkCommand(), f.collectCommand(), f.rbacCommand(), f.uiCommand(), f.waitCommand(), f.reconcileCommand(), f.suspendCommand(), f.resumeCommand(), f.approveCommand(), f.rolloutCommand(),
 		f.rollbackCommand(), f.deleteCommand(), f.adoptCommand(), f.releaseCommand(),
 	}
