@@ -90,7 +90,7 @@ func TestOptions(t *testing.T) {
 		{name: "all mistakes at once", reconcilerName: "a", options: ReconcilerOptions{
 			FieldOwner: new(strings.Repeat("x", 129)), DefaultServiceAccount: new("x y"), AdoptionPolicy: new(v1alpha1.AdoptionPolicy("x")),
 			Objects: ObjectOptions{
-				Outputs:   []component.Output{{Name: "a.b", Object: "["}, {Name: "c", Type: reconciler.TypeInfo{Kind: "B"}, Expression: "self."}, {Name: "c"}},
+				Outputs:   []Output{{Name: "a.b", Object: "["}, {Name: "c", Type: reconciler.TypeInfo{Kind: "B"}, Expression: "self."}, {Name: "c"}},
 				ReadyWhen: []reconciler.ReadyWhen{{Type: reconciler.TypeInfo{Group: "a", Kind: "B"}, Expression: "self."}},
 				IgnoreFields: []reconciler.IgnoreFields{
 					{Type: reconciler.TypeInfo{Group: "c", Kind: "D"}, Paths: []string{"spec.replicas", "/metadata/name"}},
@@ -102,7 +102,8 @@ func TestOptions(t *testing.T) {
 			Controller: ControllerOptions{TargetConcurrency: new(0), LeaderLock: &LeaderLock{}}, Revisions: RevisionOptions{MinReadySeconds: new(-1)}, ManagementPolicy: new(v1alpha1.ManagementPolicy("w")),
 		}, err: `TargetConcurrency 0|LeaderLock is not usable|MinReadySeconds -1|FieldOwner "xx|OperatorNamespace "A"|DefaultServiceAccount "x y"|AdoptionPolicy "x"|UpdatePolicy ""|DeletePolicy "y"|DriftPolicy "v"|MissingNamespacesPolicy "z"|ManagementPolicy "w"|ReadyWhen of the type B.a` +
 			`|IgnoreFields of the type D.c: "spec.replicas" is not a JSON pointer|"/metadata/name" identifies the object|the kind is missing|selector: "Near" is not a valid label selector operator|names no field` +
-			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be`},
+			`|SharedTypes "Shops.example.com": must be the name|SharedTypes "shops": must be|SharedTypes "shops.example": must be|SharedTypes "shops.example.com": is there twice|SharedTypes "": must be` +
+			`|option Outputs, output a.b: the name of an output has 1 to 40|the kind of the object is missing|the name of the object "["|the expression is missing|output c: "self.": character|the name is given twice`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
