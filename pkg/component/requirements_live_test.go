@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,31 @@ func TestRequiredComponentIsWaitedForAndMissed(t *testing.T) {
 		return "the component is there", apierrors.IsNotFound(b.client.Get(t.Context(), b.key("main"), &widget.Widget{}))
 	})
 	b.wantNone("a")
+}
+
+// TestRequiredComponentPublishesWhatAnotherOneGets has one component with outputs, and one with the same as inputs.
+func TestRequiredComponentPublishesWhatAnotherOneGets(t *testing.T) {
+	output := func(name string, secret bool) component.Output {
+		return component.Output{Name: name, Type: v1alpha1.TypeInfo{Kind: "ConfigMap"}, Object: name, Expression: "self.data.value", Secret: secret}
+	}
+	b := newBed(t, manifests.GeneratorFunc(configMaps), component.ReconcilerOptions{
+		Objects: component.ObjectOptions{Outputs: []component.Output{output("host", false), output("password", true)}},
+	})
+	b.create(widget.Spec{RequeueSpec: aDay, RequirementsSpec: requires(component.Requirement{
+		APIVersion: "test.corbel.run/v1", Kind: "Widget", Name: "db", Inputs: map[string]string{"values.at": "host", "values.with": "password"},
+	})})
+	b.start(b.manager)
+	db := &widget.Widget{ObjectMeta: b.object("db"), Spec: widget.Spec{RequeueSpec: aDay, Values: map[string]string{"host": "one", "password": "swordfish"}}}
+	b.check(b.client.Create(t.Context(), db))
+	b.comesToBeReady()
+	b.comesToHold("at", "one")
+	b.comesToHold("with", "swordfish")
+	b.check(b.client.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"values":{"host":"two"}}}`))))
+	b.comesToHold("at", "two")
+	b.comesToBeReady()
+	if revision := b.get().Status.Revision; revision != 2 {
+		t.Errorf("revision %d", revision)
+	}
 }
 
 // databases are objects of another operator, with a status that a test writes. Each test has a group of its own.
@@ -196,7 +222,11 @@ func TestRequiredSecretOutputIsNotQuoted(t *testing.T) {
 	if _, _, message := b.expect(v1alpha1.StatePending, vocabulary.ReasonRetrying).Status.GetState(); !strings.Contains(message, "it has no output password yet") {
 		t.Errorf("the message is %q", message)
 	}
-	b.createSecret("db-outputs", map[string]string{"password": canary})
+	db := b.database(nil)
+	b.check(b.client.Get(t.Context(), b.key("db"), db))
+	meta := b.object("db-outputs")
+	meta.OwnerReferences = []metav1.OwnerReference{{APIVersion: db.GetAPIVersion(), Kind: db.GetKind(), Name: db.GetName(), UID: db.GetUID()}}
+	b.check(b.client.Create(t.Context(), &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": canary}}))
 	b.expectRequeue("a Secret that is there")
 	b.untilRevision(1)
 	rendered := &corev1.Secret{}
@@ -205,7 +235,7 @@ func TestRequiredSecretOutputIsNotQuoted(t *testing.T) {
 		t.Errorf("the password is %q", got)
 	}
 
-	secret := &corev1.Secret{ObjectMeta: b.object("db-outputs"), StringData: map[string]string{"password": "bad-" + canary}}
+	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": "bad-" + canary}}
 	b.check(b.client.Update(t.Context(), secret))
 	b.expectRequeue("a Secret that changes")
 	w, _, err := b.reconcile()

@@ -216,9 +216,10 @@ type object struct {
 	resource              schema.GroupVersionResource
 }
 
-// answer has the content of a Secret or a ConfigMap, or the object of a requirement.
+// answer has the content of a Secret or a ConfigMap, and the owners of a Secret, or the object of a requirement.
 type answer struct {
 	content content
+	owners  []metav1.OwnerReference
 	object  unstructured.Unstructured
 	err     error
 }
@@ -264,7 +265,7 @@ func (l *loader) read(ctx context.Context, o object) answer {
 	case o.kind == Secret:
 		secret := &corev1.Secret{}
 		read.err = l.client.Get(ctx, key, secret)
-		read.content, version.ResourceVersion = secret.Data, secret.ResourceVersion
+		read.content, read.owners, version.ResourceVersion = secret.Data, secret.OwnerReferences, secret.ResourceVersion
 	default:
 		configMap := &corev1.ConfigMap{}
 		read.err = l.client.Get(ctx, key, configMap)

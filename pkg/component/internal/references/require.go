@@ -248,7 +248,8 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	return "", nil
 }
 
-// output returns an output of an object, if it has it.
+// output returns an output of an object, if it has it. The Secret of the secret outputs must have the object as an owner: a status
+// that somebody else wrote gives no access to another Secret.
 func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name string) (value []byte, is bool, err error) {
 	if secret, _, _ := unstructured.NestedStringSlice(of.Object, "status", "secretOutputs"); !slices.Contains(secret, name) {
 		text, is, _ := unstructured.NestedString(of.Object, "status", "outputs", name)
@@ -259,6 +260,7 @@ func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name
 	if client.IgnoreNotFound(read.err) != nil {
 		return nil, false, fmt.Errorf("read Secret %s/%s%s: %w", of.GetNamespace(), of.GetName(), outputsSuffix, read.err)
 	}
+	owned := slices.ContainsFunc(read.owners, func(owner metav1.OwnerReference) bool { return owner.UID == of.GetUID() })
 	value, is = read.content[name]
-	return value, is, nil
+	return value, is && owned, nil
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -120,6 +121,7 @@ func database(name string, status map[string]any) *unstructured.Unstructured {
 	u.SetGroupVersionKind(databaseKind)
 	u.SetNamespace("prod")
 	u.SetName(name)
+	u.SetUID(types.UID(name))
 	u.SetGeneration(2)
 	return u
 }
@@ -139,7 +141,9 @@ func requirementObjects() []client.Object {
 		database("stale", map[string]any{"observedGeneration": int64(1), "conditions": ready("True", "")}),
 		database("new", nil),
 		database("lost", map[string]any{"conditions": ready("True", ""), "secretOutputs": []any{"password"}}),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "main-outputs"}, Data: map[string][]byte{"password": []byte("swordfish")}},
+		database("forged", map[string]any{"conditions": ready("True", ""), "secretOutputs": []any{"password"}}),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "forged-outputs", OwnerReferences: []metav1.OwnerReference{{UID: "another"}}}, Data: map[string][]byte{"password": nil}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "main-outputs", OwnerReferences: []metav1.OwnerReference{{UID: "main"}}}, Data: map[string][]byte{"password": []byte("swordfish")}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "main"}},
 	}
 }
@@ -170,6 +174,7 @@ func TestRequirementsAreLoadedOrNamed(t *testing.T) {
 		{name: "not served", kind: "Cache", object: "main", missing: "requires Cache prod/main: the API server does not serve the type example.com/v1 Cache"},
 		{name: "no output", kind: "Database", object: "main", requirement: Requirement{Inputs: map[string]string{"a": "port", "b": "host"}}, missing: "requires Database prod/main: it has no output port yet"},
 		{name: "no Secret", kind: "Database", object: "lost", requirement: Requirement{Inputs: map[string]string{"a": "password"}}, missing: "requires Database prod/lost: it has no output password yet"},
+		{name: "the Secret of another owner", kind: "Database", object: "forged", requirement: Requirement{Inputs: map[string]string{"a": "password"}}, missing: "requires Database prod/forged: it has no output password yet"},
 		{name: "no namespace", kind: "Zone", object: "eu", missing: `requires Zone eu: it has no namespace, and the option RequireNamespaces of the operator does not have "*"`},
 		{name: "no namespace, allowed", kind: "Zone", object: "eu", namespaces: []string{"*"}, loaded: map[string][]byte{}},
 		{name: "in deletion nothing is missing", kind: "Database", object: "gone", requirement: Requirement{Inputs: inputs}, deleted: true},
