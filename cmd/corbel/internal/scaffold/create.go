@@ -192,6 +192,7 @@ func build(ctx context.Context, o *Options, corbel Corbel, stage string, parts [
 		c.Options, c.Folder, c.Values = *p.o, folders[p.o.Form], p.learned.code
 		c.HasPatches, c.Escalates = p.o.Former == nil && (p.o.Patches || !p.learned.escalates), p.learned.escalates
 		c.CreatesNamespaces, c.Fixed = p.learned.createsNamespaces, p.learned.fixed
+		c.Outputs = p.learned.outputs
 		if len(parts) == 1 {
 			root = c
 			break

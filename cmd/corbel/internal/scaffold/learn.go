@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -44,6 +45,36 @@ type learned struct {
 	escalates, createsNamespaces bool
 	// fixed are the objects that the components have in common, so that there can be one only; nil until values can be rendered.
 	fixed []string
+	// outputs are those that the options of the project have.
+	outputs []output
+}
+
+// output is an output of the option Outputs: the value of an object with a name of this pattern.
+type output struct{ Name, Group, Kind, Object, Expression string }
+
+// outputsOf returns the outputs that users of the objects of the component sample want: the host of an Ingress, and the address of a load
+// balancer. A value that is not there is not waited for. Of two objects that a pattern matches, none is an output.
+func outputsOf(objects []*unstructured.Unstructured) (all []output) {
+	for _, object := range objects {
+		found := output{Kind: object.GetKind(), Object: strings.ReplaceAll(object.GetName(), "sample", "*")}
+		rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "rules")
+		balancer, _, _ := unstructured.NestedString(object.Object, "spec", "type")
+		switch gvk := object.GroupVersionKind(); {
+		case gvk.Group == "networking.k8s.io" && gvk.Kind == "Ingress" && len(rules) > 0:
+			found.Name, found.Group, found.Expression = "host", gvk.Group, "self.spec.?rules[?0].?host"
+		case gvk.Group == "" && gvk.Kind == "Service" && balancer == "LoadBalancer":
+			const first = "self.?status.?loadBalancer.?ingress[?0]"
+			found.Name, found.Expression = "address", first+".?hostname.or("+first+".?ip)"
+		}
+		isTwice := slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
+			matches, _ := path.Match(found.Object, other.GetName())
+			return matches && other.GetKind() == found.Kind && other != object
+		})
+		if found.Name != "" && !isTwice && !slices.ContainsFunc(all, func(other output) bool { return other.Name == found.Name }) {
+			all = append(all, found)
+		}
+	}
+	return all
 }
 
 // learn reads the source in the folder of a project. It records in the options which values are typed. Samples
@@ -399,6 +430,7 @@ func (l *learned) rendered(ctx context.Context, o Options, generator manifests.G
 	l.createsNamespaces = l.createsNamespaces || !o.Namespaced && livesElsewhere(plain)
 	kinds := rbacrules.OfObjects(plain)
 	if l.fixed == nil { // the first values that can be rendered are those of the sample
+		l.outputs = outputsOf(plain)
 		another, _ := manifests.Generate(ctx, generator, "another", "second", types.UnstructurableMap(parameters)) // a source may refuse the names
 		l.fixed = commonObjects(kinds, renders.SharedTypes(generator), objects, another)
 	}

@@ -60,6 +60,8 @@ type contents struct {
 	OfVersion FormerVersion
 	// Fixed are the objects that the components have in common, so that there can be one only.
 	Fixed []string
+	// Outputs are those that the options have.
+	Outputs []output
 }
 
 // Deployer is the name of the service accounts that write the objects of components with the option
