@@ -142,7 +142,7 @@ const (
 	// name has at most 40 letters, digits, _ and -. The component waits for an output: the object is not ready as long as the expression
 	// fails, because a field does not exist yet. An expression that gives an optional value, such as self.?status.?host, is not waited
 	// for. The output is secret if the object is a Secret; or if a Secret was read for the manifests, and the expression uses other
-	// fields than the name, the namespace and the status of an object that is no Service, Ingress or route.
+	// fields than the name, the namespace and the status of the object.
 	//
 	// On: dependent objects
 	// Level: daily

@@ -285,13 +285,13 @@ func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.M
 	}
 	if err := errors.Join(errs...); err != nil {
 		d.telemetry.Warn(obj, reasonSecretsLeft, telemetry.Delete, fmt.Sprintf(
-			"Secrets that hold the inventory, the revisions or a Helm release stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, d.self.Name))
+			"Secrets that hold the inventory, the revisions, the outputs or a Helm release stay (%v); remove their finalizer %s/inventory, if they have it, and delete them", err, d.self.Name))
 	}
 	return nil
 }
 
-// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory, the revisions or the Helm release of a
-// component that is deleted. The component goes all the same.
+// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory, the revisions, the outputs or the Helm
+// release of a component that is deleted. The component goes all the same.
 //
 // Event type: Warning
 // What to do: remove the finalizer that the note names from these Secrets, and delete them.

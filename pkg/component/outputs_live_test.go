@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -169,6 +171,7 @@ func TestAValueOfASecretIsNoPlainOutput(t *testing.T) {
 		"a length":                {"{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {NAME/output.a: 'size(self.data.a)'}}, stringData: {a: {{ .Values.password }}}}", true},
 		"an error text":           {"{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {NAME/output.a: 'int(self.data.a)'}}, stringData: {a: {{ .Values.password }}}}", false},
 		"another object":          {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {NAME/output.a: 'self.data.a'}}, data: {a: {{ .Values.password }}}}", true},
+		"an Ingress":              {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, annotations: {NAME/output.a: 'self.spec.rules[0].host'}}, spec: {rules: [{host: {{ .Values.password | lower }}}]}}", true},
 		"a label":                 {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {a: {{ .Values.password }}}, annotations: {NAME/output.a: 'self.metadata.labels.a'}}}", true},
 		"an error about a config": {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {NAME/output.a: 'int(self.data.a)'}}, data: {a: {{ .Values.password }}}}", false},
 		"the expression":          {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, annotations: {NAME/output.a: \"self.data.b + '{{ .Values.password }}'\"}}}", false},
@@ -201,6 +204,36 @@ func TestAValueOfASecretIsNoPlainOutput(t *testing.T) {
 func withPassword(chart manifests.Generator) manifests.Generator {
 	return manifests.For(func(ctx context.Context, namespace, name string, spec *widget.Spec) ([]client.Object, error) {
 		return manifests.Generate(ctx, chart, namespace, name, types.UnstructurableMap{"secret": string(spec.Password.Value())})
+	})
+}
+
+// TestOutputsOfAnObjectThatIsAppliedOnce declares an output of an object that is not written any more, so that it does not get the annotation.
+func TestOutputsOfAnObjectThatIsAppliedOnce(t *testing.T) {
+	chart := outputsChart(t, "{apiVersion: v1, kind: Secret, metadata: {name: login, annotations: {NAME/reconcile-policy: once}}, stringData: {password: geheim}}")
+	b := newReady(t, chart, widget.Spec{}, component.ReconcilerOptions{})
+	list := []component.Output{{Name: "password", Type: v1alpha1.TypeInfo{Kind: "Secret"}, Expression: "self.data.password"}}
+	b.restartWith(chart, component.ReconcilerOptions{Objects: component.ObjectOptions{Outputs: list}})
+	for range 3 {
+		b.reconcile()
+		if diff := cmp.Diff(map[string]string{"password": "geheim"}, b.outputs()); diff != "" {
+			t.Fatalf("secret outputs (-want +got):\n%s", diff)
+		}
+		b.annotate(map[string]string{operatorName + "/reconcile-at": time.Now().Format(time.RFC3339Nano)})
+	}
+}
+
+// TestOutputsOfAComponentWithALongName reports a name that is too long for the Secret.
+func TestOutputsOfAComponentWithALongName(t *testing.T) {
+	b := newBed(t, outputsChart(t, loginSecret), component.ReconcilerOptions{})
+	w := &widget.Widget{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: strings.Repeat("a", 246)}, Spec: widget.Spec{Values: map[string]string{"password": "geheim"}}}
+	b.check(b.client.Create(t.Context(), w))
+	b.eventually("the name is reported", func() error {
+		_, _ = b.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		b.check(b.client.Get(t.Context(), client.ObjectKeyFromObject(w), w))
+		if _, _, message := w.Status.GetState(); !strings.Contains(message, "must be shorter") {
+			return fmt.Errorf("the message is %q", message)
+		}
+		return nil
 	})
 }
 

@@ -341,7 +341,7 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 		return err
 	}
 	if p.manifests != nil {
-		if *p.manifests, err = manifestsOf(source, obj, resolved.Name, rendered, origins); err != nil {
+		if *p.manifests, err = manifestsOf(obj, resolved.Name, rendered, origins); err != nil {
 			return pl.self.About(obj, err)
 		}
 		p.manifests.DefaultValues = renders.DefaultValues(generator)
@@ -515,10 +515,10 @@ func (p Plan) hash(uid apitypes.UID, revision, manifests string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// manifestsOf returns the rendered objects for an answer.
-func manifestsOf(source *revision.Source, obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
+// manifestsOf returns the rendered objects for an answer. Its values have no inputs of requirements, which may be secret.
+func manifestsOf(obj Component, name string, rendered rendering.Rendering, origins *renders.Origins) (preview.Manifests, error) {
 	of := preview.Manifests{Namespace: rendered.Namespace, Name: name}
-	values, err := source.Parameters(obj)
+	values, err := revision.Parameters(obj.GetSpec())
 	if err == nil {
 		err = utiljson.Unmarshal(values, &of.Values)
 	}

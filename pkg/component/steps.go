@@ -38,6 +38,7 @@ type triggers interface {
 	Forget(key client.ObjectKey)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
+	RequestFull(key client.ObjectKey)
 }
 
 // remembered returns the memory of a component.

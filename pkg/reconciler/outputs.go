@@ -14,9 +14,9 @@ import (
 // Output is a value that a desired object publishes by the annotation output or secret-output.
 type Output struct {
 	Name, Value string
-	// Found is false if the object does not have the value, or does not exist.
+	// Found is false if the object does not have the value.
 	Found bool
-	// Unknown: the object was not read.
+	// Unknown: the object was not read, or is about to be created again.
 	Unknown bool
 	// Secret: the value must not be shown.
 	Secret bool
@@ -31,13 +31,10 @@ func outputsOf(ctx context.Context, in plan.Input) (outputs []Output) {
 		live := in.Live[d.Key]
 		values := observe.OutputsOf(live.Status)
 		for _, declared := range d.Policies.Outputs {
-			value := values[declared.Expression]
-			output := Output{
-				Name: declared.Name, Unknown: live.Existence != plan.Present && live.Existence != plan.Absent,
-				Secret: declared.Secret || value.OfSecret || value.OfManifest && confidential.Is(ctx),
-			}
-			if live.Existence == plan.Present && in.Owner.Owns(live.Ownership) {
-				output.Value, output.Found = value.Value, value.Found
+			value, evaluated := values[declared.Expression]
+			output := Output{Name: declared.Name, Secret: declared.Secret || value.OfSecret || value.OfManifest && confidential.Is(ctx)}
+			if live.Existence != plan.Present || in.Owner.Owns(live.Ownership) {
+				output.Value, output.Found, output.Unknown = value.Value, value.Found, live.Existence != plan.Present || !evaluated
 			}
 			outputs = append(outputs, output)
 		}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/digest"
@@ -40,8 +41,9 @@ func KeyOf(obj client.Object) client.ObjectKey {
 }
 
 // Publish writes the secret outputs into the Secret if the status does not say that they are there, and all outputs into the status. It
-// keeps the former value of an output with an object that was not read. It writes nothing but the status if nothing has changed.
-func (p *Publisher) Publish(ctx context.Context, obj identity.Component, found []reconciler.Output) error {
+// keeps the former value of an output with an object that was not read. It writes nothing but the status if nothing has changed. It
+// commits the status before it creates the Secret.
+func (p *Publisher) Publish(ctx context.Context, obj identity.Component, found []reconciler.Output, commit func(context.Context) error) error {
 	status := obj.GetStatus()
 	plain, secret := map[string]string{}, map[string][]byte{}
 	unknown, declared := false, false // secret outputs
@@ -75,6 +77,12 @@ func (p *Publisher) Publish(ctx context.Context, obj identity.Component, found [
 	if err != nil {
 		return err
 	}
+	if len(status.SecretOutputs) == 0 {
+		status.SecretOutputs = slices.Sorted(maps.Keys(secret))
+		if err := commit(ctx); err != nil {
+			return err
+		}
+	}
 	if sum != status.OutputsDigest {
 		if err := p.write(ctx, obj, secret); err != nil {
 			return fmt.Errorf("write the secret outputs: %w", err)
@@ -101,6 +109,10 @@ func (p *Publisher) write(ctx context.Context, obj identity.Component, values ma
 	key := KeyOf(obj)
 	if key.Namespace == "" {
 		return fmt.Errorf("%s has no namespace for a Secret; its outputs must not be secret", p.Self.Title(obj))
+	}
+	if len(key.Name) > validation.DNS1123SubdomainMaxLength {
+		return fmt.Errorf("the Secret of the secret outputs would be named %s, and a name has at most %d characters; the name of %s must be shorter",
+			key.Name, validation.DNS1123SubdomainMaxLength, p.Self.Title(obj))
 	}
 	if err := p.Leading(); err != nil {
 		return err
@@ -147,10 +159,7 @@ func (p *Publisher) Check(ctx context.Context, obj identity.Component) []informe
 	}
 	secret := &corev1.Secret{}
 	err := p.Local.Get(ctx, key, secret)
-	if client.IgnoreNotFound(err) != nil {
-		return nil // the next full reconcile looks again
-	}
-	if sum, err := p.digest(ctx, secret.Data); err != nil || sum != status.OutputsDigest || !p.owns(obj, secret) {
+	if sum, failed := p.digest(ctx, secret.Data); client.IgnoreNotFound(err) == nil && (failed != nil || sum != status.OutputsDigest || !p.owns(obj, secret)) {
 		status.OutputsDigest = "" // not the names: an output with an object that is not read stays
 	}
 	return []informer.Reference{{Type: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: key.Namespace, Name: key.Name, ResourceVersion: secret.ResourceVersion}}

@@ -226,7 +226,11 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 		return "", fmt.Errorf("read it: %w", read.err)
 	}
 	condition, _ := conditions.Compile(r.Condition)
-	now := status.Analyze(&read.object, status.Options{ReadyWhen: condition, Hints: status.Hints{ReadyCondition: condition == nil && !kubernetes().Recognizes(gvk)}})
+	seen := &read.object
+	if condition != nil {
+		seen = visible(seen)
+	}
+	now := status.Analyze(seen, status.Options{ReadyWhen: condition, Hints: status.Hints{ReadyCondition: condition == nil && !kubernetes().Recognizes(gvk)}})
 	if now.Readiness != status.Ready && mustBeReady {
 		message := strings.Replace(now.Message, "ready-when", "the condition", 1)
 		return "not Ready: " + strings.TrimPrefix(message, "condition Ready is False: "), nil
@@ -246,6 +250,18 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	}
 	*source.Loaded = loaded
 	return "", nil
+}
+
+// visible returns the part of an object that a condition sees: with the identity of the operator, the author of a spec must not find out
+// the rest.
+func visible(object *unstructured.Unstructured) *unstructured.Unstructured {
+	part := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generation"}, {"metadata", "deletionTimestamp"}, {"status"}} {
+		if value, is, _ := unstructured.NestedFieldNoCopy(object.Object, path...); is {
+			_ = unstructured.SetNestedField(part.Object, runtime.DeepCopyJSONValue(value), path...)
+		}
+	}
+	return part
 }
 
 // output returns an output of an object, if it has it. The Secret of the secret outputs must have the object as an owner: a status

@@ -165,7 +165,7 @@ func TestRequirementsAreLoadedOrNamed(t *testing.T) {
 			missing: "requires Database prod/main: not Ready: the condition is false: self.status.phase == 'Idle'"},
 		{name: "a condition that fails", kind: "Database", object: "main", requirement: Requirement{Condition: "self.status.size > 3"}, missing: "requires Database prod/main: not Ready: the condition: no such key: size"},
 		{name: "values of a Secret are hidden", kind: "Secret", object: "main-outputs", requirement: Requirement{APIVersion: "v1", Condition: "self.data.password == 'c3dvcmRmaXNo'"},
-			missing: "requires Secret prod/main-outputs: not Ready: the condition is false"},
+			missing: "requires Secret prod/main-outputs: not Ready: the condition: no such key: data"},
 		{name: "a type of Kubernetes", kind: "ConfigMap", object: "main", requirement: Requirement{APIVersion: "v1"}, loaded: map[string][]byte{}},
 		{name: "it does not exist", kind: "Database", object: "gone", missing: "requires Database prod/gone: it does not exist"},
 		{name: "not ready", kind: "Database", object: "starting", missing: "requires Database prod/starting: not Ready: Because: pods are starting xxx"},

@@ -24,6 +24,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/rendering"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
+	"github.com/corbel-run/corbel/pkg/types"
 )
 
 // noisyAnnotations are written by tools for their own use; a change of them is no change of the component.
@@ -65,7 +66,7 @@ func (s *Source) digestsWith(ctx context.Context, obj identity.Component, genera
 	if err != nil {
 		return Digests{}, fmt.Errorf("digest of the annotations: %w", err)
 	}
-	parametersJSON, err := s.Parameters(obj)
+	parametersJSON, err := Parameters(s.Renderer.Parameters(obj))
 	if err != nil {
 		return Digests{}, err
 	}
@@ -95,9 +96,9 @@ func (s *Source) digestsWith(ctx context.Context, obj identity.Component, genera
 }
 
 // Parameters returns the parameters of the generator as JSON, in which maps are in the order of their keys: equal content is equal text.
-func (s *Source) Parameters(c identity.Component) ([]byte, error) {
+func Parameters(spec types.Unstructurable) ([]byte, error) {
 	var parameters map[string]any
-	if spec := s.Renderer.Parameters(c); !renders.IsNil(spec) {
+	if !renders.IsNil(spec) {
 		parameters = spec.ToUnstructured()
 	}
 	text, err := json.Marshal(parameters)

@@ -5,10 +5,8 @@ package observe
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/pkg/reconciler/internal/plan"
@@ -34,26 +32,19 @@ func OutputsOf(status plan.Status) (outputs map[string]Output) {
 	return outputs
 }
 
-// public are the types of objects whose manifests are no secret: they say where a component is.
-var public = []schema.GroupKind{
-	{Kind: "Service"}, {Group: "networking.k8s.io", Kind: "Ingress"}, {Group: "route.openshift.io", Kind: "Route"},
-	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}, {Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"},
-	{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}, {Group: "gateway.networking.k8s.io", Kind: "TCPRoute"},
-}
-
 // addOutputs adds the outputs of an object to its status. The object is not ready as long as an output cannot be evaluated. The message
 // has the error of the expression only if the error quotes nothing of a manifest.
 func (o *Observer) addOutputs(found *plan.Status, live *unstructured.Unstructured, outputs []policy.Output) {
 	if len(outputs) == 0 {
 		return
 	}
-	gk, values := live.GroupVersionKind().GroupKind(), make(map[string]Output, len(outputs))
+	ofSecret, values := confidential.IsSecret(live.GroupVersionKind().GroupKind()), make(map[string]Output, len(outputs))
 	for _, output := range outputs {
 		program, err := o.options.Compiler.CompileOutput(output.Expression)
 		if err != nil {
 			continue // another client has changed the annotation, and it is repaired
 		}
-		value := Output{OfSecret: confidential.IsSecret(gk), OfManifest: !program.IsPlain() && !slices.Contains(public, gk)}
+		value := Output{OfSecret: ofSecret, OfManifest: !program.IsPlain()}
 		value.Value, value.Found, err = program.Evaluate(live)
 		values[output.Expression] = value
 		if err == nil || found.Readiness != plan.Ready && found.Readiness != plan.ReadinessUnknown {

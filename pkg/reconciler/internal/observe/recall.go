@@ -108,6 +108,9 @@ func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, requ
 	if !request.Owner.Owns(observation.Ownership) {
 		return plan.Observation{}, false
 	}
+	if request.Desired != nil && !hasOutputs(observation.Status, request.Desired.Policies.Outputs) {
+		return plan.Observation{}, false // the live object lacks the annotations
+	}
 	owner, key := request.Owner.ID, request.Key
 	switch asks, isCheck, now := needsRead(request, observation), isDriftCheck(request, observation), o.options.Now(); {
 	case asks && (!isCheck || o.DriftChecks.Allow(owner, key, observation.ObservedHash, now)):
@@ -121,6 +124,15 @@ func (o *Observer) isEnough(ctx context.Context, resource cluster.Resource, requ
 		observation.Status.Readiness, observation.Status.Message = plan.Ready, ""
 	}
 	return observation, true
+}
+
+// hasOutputs reports whether the outputs of an object were evaluated.
+func hasOutputs(status plan.Status, outputs []policy.Output) bool {
+	if len(outputs) == 0 {
+		return true
+	}
+	values := OutputsOf(status)
+	return !slices.ContainsFunc(outputs, func(output policy.Output) bool { _, evaluated := values[output.Expression]; return !evaluated })
 }
 
 // needsRead reports whether the live values at the paths of the manifest matter: the object may
