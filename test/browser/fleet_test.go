@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,11 +62,7 @@ func teamOf(i int) string { return fmt.Sprintf("team-%d", i%10) }
 
 // installBranches installs the type, with the definition of a Shop.
 func (b *bed) installBranches() error {
-	files, err := filepath.Glob(repository + "/examples/shop/config/crd/*.yaml")
-	if err != nil || len(files) != 1 {
-		return fmt.Errorf("the definition of a Shop: %v %w", files, err)
-	}
-	text, err := os.ReadFile(files[0])
+	text, err := os.ReadFile(repository + "/examples/shop/config/crd/shop.example.com_shops.yaml")
 	if err != nil {
 		return err
 	}

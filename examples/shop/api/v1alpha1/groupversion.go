@@ -14,7 +14,7 @@ var GroupVersion = schema.GroupVersion{Group: "shop.example.com", Version: "v1al
 
 // SchemeBuilder adds the types of this package to a scheme.
 var SchemeBuilder = runtime.NewSchemeBuilder(func(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Shop{}, &ShopList{})
+	scheme.AddKnownTypes(GroupVersion, &Shop{}, &ShopList{}, &Advert{}, &AdvertList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 })
