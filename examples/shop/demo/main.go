@@ -3,7 +3,7 @@
 
 // The demo shows the life of a component: it starts a real control plane and the
 // example operator, and takes a Shop from a custom resource to Ready, through
-// a plan, an upgrade, mistakes, two rollbacks, a patch and two repairs, to its end without a trace.
+// an Advert that requires it, a plan, an upgrade, mistakes, two rollbacks, a patch and two repairs, to its end without a trace.
 //
 // It is built next to the operator, into bin, by `make demo`.
 package main

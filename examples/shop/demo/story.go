@@ -46,6 +46,7 @@ type step struct {
 var story = []step{
 	{"Start the operator", (*demo).install},
 	{"Create a Shop: a migration runs, then its objects are created in waves, each after the one before is ready", (*demo).create},
+	{"Create an Advert: it requires the Shop, and takes its address", (*demo).advertise},
 	{"Create a second Shop, and delete it again: both share the definition of promotions, which stays", (*demo).shareTypes},
 	{"Plan to scale the Shop to three replicas, and do it", (*demo).scale},
 	{"Break the Shop with an image that does not exist: the front end, which is in the next wave, stays as it is", (*demo).breakImage},
@@ -54,14 +55,14 @@ var story = []step{
 	{"Look at the history, and roll the Shop back to its first revision", (*demo).rollBack},
 	{"Limit the memory of the cache, for which neither the Shop nor its chart has a field: with a patch", (*demo).patchCache},
 	{"Delete one object of the Shop by hand, and change another: both are repaired", (*demo).repair},
-	{"Delete the Shop: a backup runs, then nothing of it stays", (*demo).remove},
+	{"Delete the Advert, then the Shop: a backup runs, then nothing of it stays", (*demo).remove},
 }
 
 func (d *demo) install(ctx context.Context) error {
 	if err := d.kubectl(ctx, "", "apply", "-f", "examples/shop/config/crd"); err != nil {
 		return err
 	}
-	if err := d.kubectl(ctx, "", "wait", "--for=condition=Established", "crd/shops.shop.example.com"); err != nil {
+	if err := d.kubectl(ctx, "", "wait", "--for=condition=Established", "crd/shops.shop.example.com", "crd/adverts.shop.example.com"); err != nil {
 		return err
 	}
 	operator, err := startOperator(d.env, filepath.Join(d.root, "bin", "shop"))
@@ -154,6 +155,9 @@ func (d *demo) correct(ctx context.Context) error {
 }
 
 func (d *demo) remove(ctx context.Context) error {
+	if err := d.kubectl(ctx, "", "-n", shopKey.Namespace, "delete", "advert", "sale", "--timeout=1m"); err != nil {
+		return err
+	}
 	before, types, err := d.leftovers(ctx)
 	if err != nil {
 		return err
