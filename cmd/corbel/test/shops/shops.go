@@ -53,10 +53,10 @@ func Client(e *env.Environment) (client.WithWatch, error) {
 }
 
 // Operator returns a manager with the operator, which takes over Helm releases, and is elected as a leader. It installs the
-// type and the namespaces. The repository is the path of its root. Generators add further dependents.
+// type of a Shop and the namespaces. The repository is the path of its root. Generators add further dependents.
 func Operator(ctx context.Context, e *env.Environment, c client.Client, repository string, more ...manifests.Generator) (ctrl.Manager, error) {
 	example := filepath.Join(repository, "examples/shop")
-	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(example, "config/crd")}}); err != nil {
+	if _, err := envtest.InstallCRDs(e.Config(), envtest.CRDInstallOptions{Paths: []string{filepath.Join(example, "config/crd/shop.example.com_shops.yaml")}}); err != nil {
 		return nil, err
 	}
 	for _, namespace := range []string{Namespace, OperatorNamespace} {
