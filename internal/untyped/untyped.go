@@ -4,6 +4,7 @@
 package untyped
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	kjson "sigs.k8s.io/json"
 )
 
 // List returns the objects as maps. The error names all objects that cannot be converted.
@@ -25,6 +27,16 @@ func List(objects []client.Object, scheme *runtime.Scheme) ([]*unstructured.Unst
 		}
 	}
 	return converted, errors.Join(errs...)
+}
+
+// Into decodes the content of an object into a Go type, and returns the fields that the type does not have. The converter of apimachinery
+// panics if a field of the type is not exported, as the content of a reference in a spec.
+func Into(content map[string]any, into any) (unknown []error, err error) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	return kjson.UnmarshalStrict(text, into)
 }
 
 // Of returns an object as a map, with apiVersion and kind, which the scheme knows if the object does not

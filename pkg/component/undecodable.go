@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/pkg/component/internal/conclude"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/verdict"
@@ -74,7 +75,8 @@ func (r *reader) get(ctx context.Context, key client.ObjectKey, obj client.Objec
 		return err
 	}
 	decode := func(content map[string]any) error {
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(content, reflect.New(reflect.TypeOf(obj).Elem()).Interface())
+		_, err := untyped.Into(content, reflect.New(reflect.TypeOf(obj).Elem()).Interface())
+		return err
 	}
 	if mistake := decode(stored.Object); mistake != nil {
 		return &undecodableError{object: stored, err: mistake, decode: decode}

@@ -130,6 +130,10 @@ func TestTheCommandsThatNeedNoCluster(t *testing.T) {
 	if text := run("name: one", "render", "-f", folder); !strings.Contains(text, "name: two") {
 		t.Error("the second component of a folder is not rendered")
 	}
+	referring := "{apiVersion: test.corbel.run/v1, kind: Widget, metadata: {name: a}, spec: {password: {name: b, key: c}, texts: {d: {name: e, key: f}}, requires: [{apiVersion: v1, kind: ConfigMap, name: f}]}}"
+	if text, err := execute(t.Context(), widgets(), referring, "render", "-f", "-"); err != nil || !strings.Contains(text, "kind: ConfigMap") {
+		t.Errorf("a spec with references: %v\n%s", err, text)
+	}
 	for want, in := range map[string]string{
 		"this is the operator for":    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
 		"there is no component":       "",

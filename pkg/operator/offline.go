@@ -202,7 +202,8 @@ func (o Options[T]) decode(scheme *runtime.Scheme, definitions []*unstructured.U
 	if manifest.GetNamespace() == "" {
 		manifest.SetNamespace("default")
 	}
-	return obj, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(manifest.Object, obj, true)
+	unknown, err := untyped.Into(manifest.Object, obj)
+	return obj, errors.Join(append(unknown, err)...)
 }
 
 // setDefaults adds the defaults of a definition to an object of its kind.

@@ -17,13 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
 	"github.com/corbel-run/corbel/internal/guard"
 	"github.com/corbel-run/corbel/internal/sentence"
+	"github.com/corbel-run/corbel/internal/untyped"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
@@ -166,7 +166,7 @@ func (f *Fleet) listIn(ctx context.Context, generator string, counts func(client
 func (f *Fleet) add(found members, generator string, item *unstructured.Unstructured) {
 	_ = guard.Call(func() error {
 		obj := f.Lister.New()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, obj); err != nil {
+		if _, err := untyped.Into(item.Object, obj); err != nil {
 			return err
 		}
 		found[client.ObjectKeyFromObject(item)] = f.Member(obj, generator, f.isSkipped(obj))
