@@ -46,7 +46,7 @@ func definition(fields ...string) *unstructured.Unstructured {
 
 // current are all fields of a status.
 var current = []string{
-	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "adoptedRelease", "restoredFrom", "reconciler", "ownerID", "state",
+	"observedGeneration", "appliedGeneration", "revision", "installedRevision", "source", "history", "rollback", "approval", "adoptedRelease", "restoredFrom", "outputs", "secretOutputs", "outputsDigest", "reconciler", "ownerID", "state",
 	"progress", "conditions", "lastAppliedAt", "processingSince", "processingDigest", "lastHandledReconcileAt", "inventory",
 }
 
@@ -87,7 +87,7 @@ func TestCheckFindsWhatIsWrongWithAnOperator(t *testing.T) {
 		want    string // part of a problem; empty if there must be none
 	}{
 		"all is well":            {[]client.Object{definition(current...), reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, ""},
-		"an outdated definition": {[]client.Object{definition(current[:10]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
+		"an outdated definition": {[]client.Object{definition(current[:13]...), reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "it lacks status.reconciler"},
 		"an unserved version":    {[]client.Object{unserved, reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "stored in version v0"},
 		"a definition that goes": {[]client.Object{ending, reconciledBy("corner", "system"), leaseOf("system", time.Second), deployment}, "and all components of the type with it"},
 		"no definition":          {[]client.Object{reconciledBy("corner", "system"), leaseOf("system", time.Second)}, "does not exist"},
