@@ -269,7 +269,7 @@ func TestRequestsOfAFleet(t *testing.T) {
 	fleet := create()
 	o := start()
 	f.allReady(t, fleet, "1")
-	expect("install", 11, 9, 2, 1) // read, finalizer, record, four objects, history, progress, read, result
+	expect("install", 12, 9, 2, 2) // read, finalizer, record, four objects, history, progress, read, result; a look before the event of the Deployment reads and renders, too
 
 	for _, bundle := range fleet {
 		f.update(t, bundle, map[string]string{"cpu": "2m"})
