@@ -89,6 +89,28 @@ func (m *Manager) Set(owner types.NamespacedName, references []Reference) {
 	}
 }
 
+// Add adds a reference of an owner, or replaces its version. It sends nothing itself.
+func (m *Manager) Add(owner types.NamespacedName, reference Reference) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return
+	}
+	at := scopeOf(reference)
+	s := m.owners[owner][at]
+	if s == nil {
+		s = &subscription{}
+		if m.owners[owner] == nil {
+			m.owners[owner] = map[scope]*subscription{}
+		}
+		if m.owners[owner][at] = s; m.subscribe(at, owner, s) {
+			m.arrange(at.gvr)
+		}
+	}
+	s.update(reference.ResourceVersion, reference.DeletionOnly)
+	m.compare(at, owner, s)
+}
+
 // Close ends all watches and waits for their end. No owner is notified any more.
 func (m *Manager) Close() {
 	m.mu.Lock()

@@ -45,6 +45,22 @@ func TestAnOwnerIsNotifiedOnceOfEachChangeAndNotOfWhatItSaw(t *testing.T) {
 	})
 }
 
+func TestAnOwnerIsNotNotifiedOfWhatItWrote(t *testing.T) {
+	inBubble(t, defaultLimits, func(w *fakeServer) {
+		written := w.change("a/1", "")
+		w.Add(me, reference("a/1", written)) // the first reference of the owner
+		w.list("a/1")
+		w.expect("")
+		w.Add(me, reference("a/1", w.change("a/1", ""))) // the answer is there before the event
+		w.expect("")
+		w.change("a/1", "a/1")
+		w.expect("me")
+		w.set("me", reference("a/2", "")) // the references of the next reconcile do not have it
+		w.change("a/1", "a/1")
+		w.expect("")
+	})
+}
+
 func TestAWatchThatLagsBehindDoesNotNotifyOverAndOver(t *testing.T) {
 	inBubble(t, defaultLimits, func(w *fakeServer) {
 		old := w.change("a/1", "")

@@ -302,11 +302,7 @@ func (p *applier) apply(ctx context.Context, obj Component, commit session.Commi
 	outcome, err := t.Engine.Apply(ctx, request)
 	p.concluder.MemoryOf(obj).Run = conclude.Run{Planned: outcome.Total > 0, Pin: known.pin.Describe(p.self.Name, known.pinned, outcome.Retained)}
 	if err = p.aboutTarget(obj, err); err == nil || outcome.Total > 0 {
-		before := obj.GetStatus().OutputsDigest
 		err = errors.Join(err, p.outputs.Publish(ctx, obj, outcome.Outputs, commit))
-		if before == "" && obj.GetStatus().OutputsDigest != "" {
-			p.triggers.RequestFull(client.ObjectKeyFromObject(obj)) // it starts the watch of the Secret
-		}
 	}
 	return outcome, stored.SaveOutcome(ctx, outcome.Inventory, err)
 }

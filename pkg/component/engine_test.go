@@ -185,7 +185,6 @@ func (f *fakeTriggers) TakeCauses(client.ObjectKey) bool { return f.fast }
 func (f *fakeTriggers) Forget(client.ObjectKey)          {}
 func (f *fakeTriggers) IsUrgent(client.ObjectKey) bool   { return f.urgent }
 
-func (f *fakeTriggers) RequestFull(key client.ObjectKey)                      { f.asked[key] = 0 }
 func (f *fakeTriggers) RequestFast(key client.ObjectKey, after time.Duration) { f.asked[key] = after }
 
 // fixedKey is a key that need not be read.

@@ -323,7 +323,6 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, local client.Client, queue *tr
 		Queue:     queue,
 	})
 	handler.digestKey, handler.targets = key.Get, clusters
-	handler.outputs = outputs.Publisher{Self: &handler.self, Local: local, Key: key.Get, Leading: r.settings.leaderLock.leading}
 	renderer := newRenderer(r.generator, handler.steps)
 	renderer.Scheme, renderer.Revisions = scheme, revisions.NewStore(revisions.Options{
 		Client: local, Name: r.settings.Name, FieldOwner: r.settings.FieldOwner, Namespace: r.settings.operatorNamespace, Key: key.Get,
@@ -335,6 +334,7 @@ func (r *Reconciler[T]) connect(mgr ctrl.Manager, local client.Client, queue *tr
 		return nil, err
 	}
 	handler.concluder.Watches = handler.watches
+	handler.outputs = outputs.Publisher{Self: &handler.self, Local: local, Key: key.Get, Leading: r.settings.leaderLock.leading, Watch: handler.watches.AddReference}
 	handler.fleet = newFleet(handler.steps, mgr.GetCache(), queue.RequestFull)
 	runs := []manager.RunnableFunc{clusters.Run, handler.watches.Run, handler.records.CleanUpOrphans}
 	if !r.settings.users.DisablePreviews {

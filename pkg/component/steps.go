@@ -38,7 +38,6 @@ type triggers interface {
 	Forget(key client.ObjectKey)
 	IsUrgent(key client.ObjectKey) bool
 	RequestFast(key client.ObjectKey, after time.Duration)
-	RequestFull(key client.ObjectKey)
 }
 
 // remembered returns the memory of a component.

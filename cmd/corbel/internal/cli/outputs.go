@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 // outputList are the outputs of a component in JSON and YAML. Secret ones are null, unless their values are asked for.
@@ -49,7 +51,7 @@ func (f *frame) outputs(ctx context.Context, arguments []string, o *output, show
 		return err
 	}
 	list, secret := outputList{outputOf("Outputs"), referenceTo(c), map[string]*string{}}, &corev1.Secret{}
-	key := client.ObjectKey{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName() + "-outputs"}
+	key := client.ObjectKey{Namespace: c.Object.GetNamespace(), Name: vocabulary.OutputsSecret(c.Object.GetName())}
 	if showSecrets && len(c.Status.SecretOutputs) > 0 {
 		if err := f.connection.client.Get(ctx, key, secret); err != nil {
 			return fmt.Errorf("read Secret %s with the secret outputs of %s: %w", key, c, err)

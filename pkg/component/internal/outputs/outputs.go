@@ -20,6 +20,7 @@ import (
 
 	"github.com/corbel-run/corbel/internal/digest"
 	"github.com/corbel-run/corbel/internal/informer"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
@@ -33,11 +34,13 @@ type Publisher struct {
 	Key func(context.Context) ([]byte, error)
 	// Leading returns an error if another process leads.
 	Leading func() error
+	// Watch requeues a component when the Secret changes, which the component has written.
+	Watch func(component client.ObjectKey, secret informer.Reference)
 }
 
-// KeyOf returns the key of the Secret with the secret outputs of a component.
-func KeyOf(obj client.Object) client.ObjectKey {
-	return client.ObjectKey{Namespace: obj.GetNamespace(), Name: obj.GetName() + "-outputs"}
+// keyOf returns the key of the Secret with the secret outputs of a component.
+func keyOf(obj client.Object) client.ObjectKey {
+	return client.ObjectKey{Namespace: obj.GetNamespace(), Name: vocabulary.OutputsSecret(obj.GetName())}
 }
 
 // Publish writes the secret outputs into the Secret if the status does not say that they are there, and all outputs into the status. It
@@ -84,9 +87,11 @@ func (p *Publisher) Publish(ctx context.Context, obj identity.Component, found [
 		}
 	}
 	if sum != status.OutputsDigest {
-		if err := p.write(ctx, obj, secret); err != nil {
+		written, err := p.write(ctx, obj, secret)
+		if err != nil {
 			return fmt.Errorf("write the secret outputs: %w", err)
 		}
+		p.Watch(client.ObjectKeyFromObject(obj), referenceTo(written))
 	}
 	status.SecretOutputs, status.OutputsDigest = slices.Sorted(maps.Keys(secret)), sum
 	return nil
@@ -104,42 +109,55 @@ func (p *Publisher) digest(ctx context.Context, values map[string][]byte) (strin
 	return digest.Hasher{Key: key}.Combine(parts...), nil
 }
 
+// referenceTo returns a reference to a Secret in the version that is known.
+func referenceTo(secret client.Object) informer.Reference {
+	return informer.Reference{
+		Type: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: secret.GetNamespace(), Name: secret.GetName(), ResourceVersion: secret.GetResourceVersion(),
+	}
+}
+
 // write makes the Secret have the values, and no others.
-func (p *Publisher) write(ctx context.Context, obj identity.Component, values map[string][]byte) error {
-	key := KeyOf(obj)
+func (p *Publisher) write(ctx context.Context, obj identity.Component, values map[string][]byte) (*corev1.Secret, error) {
+	key := keyOf(obj)
 	if key.Namespace == "" {
-		return fmt.Errorf("%s has no namespace for a Secret; its outputs must not be secret", p.Self.Title(obj))
+		return nil, fmt.Errorf("%s has no namespace for a Secret; its outputs must not be secret", p.Self.Title(obj))
 	}
 	if len(key.Name) > validation.DNS1123SubdomainMaxLength {
-		return fmt.Errorf("the Secret of the secret outputs would be named %s, and a name has at most %d characters; the name of %s must be shorter",
+		return nil, fmt.Errorf("the Secret of the secret outputs would be named %s, and a name has at most %d characters; the name of %s must be shorter",
 			key.Name, validation.DNS1123SubdomainMaxLength, p.Self.Title(obj))
 	}
 	if err := p.Leading(); err != nil {
-		return err
+		return nil, err
 	}
 	apiVersion, kind := p.Self.Kind.ToAPIVersionAndKind()
-	owner := metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: obj.GetName(), UID: obj.GetUID()}
+	owners := []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: obj.GetName(), UID: obj.GetUID()}}
+	create := func() (*corev1.Secret, error) {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, OwnerReferences: owners},
+			Type:       corev1.SecretType(p.Self.Name + "/outputs"), Data: values,
+		}
+		return secret, p.Local.Create(ctx, secret, client.FieldOwner(p.Self.FieldOwner))
+	}
+	if obj.GetStatus().OutputsDigest == "" {
+		if secret, err := create(); !apierrors.IsAlreadyExists(err) {
+			return secret, err
+		}
+	}
 	secret := &corev1.Secret{}
 	err := p.Local.Get(ctx, key, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		secret = &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, OwnerReferences: []metav1.OwnerReference{owner}},
-			Type:       corev1.SecretType(p.Self.Name + "/outputs"), Data: values,
-		}
-		return p.Local.Create(ctx, secret, client.FieldOwner(p.Self.FieldOwner))
+		return create()
 	case err != nil:
-		return err
+		return nil, err
 	case !p.owns(obj, secret):
-		return fmt.Errorf("Secret %s exists and does not belong to %s; delete or rename the Secret, or rename the component", key, p.Self.Title(obj))
-	}
-	references := []metav1.OwnerReference{owner}
-	if maps.EqualFunc(secret.Data, values, bytes.Equal) && slices.Equal(secret.OwnerReferences, references) {
-		return nil
+		return nil, fmt.Errorf("Secret %s exists and does not belong to %s; delete or rename the Secret, or rename the component", key, p.Self.Title(obj))
+	case maps.EqualFunc(secret.Data, values, bytes.Equal) && slices.Equal(secret.OwnerReferences, owners):
+		return secret, nil
 	}
 	before := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	secret.Data, secret.OwnerReferences = values, references
-	return p.Local.Patch(ctx, secret, before, client.FieldOwner(p.Self.FieldOwner))
+	secret.Data, secret.OwnerReferences = values, owners
+	return secret, p.Local.Patch(ctx, secret, before, client.FieldOwner(p.Self.FieldOwner))
 }
 
 // owns reports whether a Secret belongs to the component, or to a previous component of this name, which a backup has restored.
@@ -153,7 +171,7 @@ func (p *Publisher) owns(obj client.Object, secret metav1.Object) bool {
 // Check reads the Secret of the secret outputs, and notes in the status if it does not have the values that were written, so that they
 // are written again. It returns the version that was read; nothing if there are no secret outputs.
 func (p *Publisher) Check(ctx context.Context, obj identity.Component) []informer.Reference {
-	status, key := obj.GetStatus(), KeyOf(obj)
+	status, key := obj.GetStatus(), keyOf(obj)
 	if status.OutputsDigest == "" {
 		return nil
 	}
@@ -162,14 +180,18 @@ func (p *Publisher) Check(ctx context.Context, obj identity.Component) []informe
 	if sum, failed := p.digest(ctx, secret.Data); client.IgnoreNotFound(err) == nil && (failed != nil || sum != status.OutputsDigest || !p.owns(obj, secret)) {
 		status.OutputsDigest = "" // not the names: an output with an object that is not read stays
 	}
-	return []informer.Reference{{Type: corev1.SchemeGroupVersion.WithResource("secrets"), Namespace: key.Namespace, Name: key.Name, ResourceVersion: secret.ResourceVersion}}
+	secret.Namespace, secret.Name = key.Namespace, key.Name // also if it was not found
+	return []informer.Reference{referenceTo(secret)}
 }
 
 // Erase removes the Secret of a component that has no secret outputs any more.
 func (p *Publisher) Erase(ctx context.Context, obj identity.Component) error {
-	status, key := obj.GetStatus(), KeyOf(obj)
+	status, key := obj.GetStatus(), keyOf(obj)
 	if len(status.SecretOutputs) == 0 && status.OutputsDigest == "" {
 		return nil
+	}
+	if err := p.Leading(); err != nil {
+		return err
 	}
 	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
 	err := p.Local.Get(ctx, key, secret)

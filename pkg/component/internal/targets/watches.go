@@ -86,6 +86,13 @@ func (w *Watches) SetReferences(key client.ObjectKey, references []informer.Refe
 	}
 }
 
+// AddReference adds an object that a reconcile of a component has written to the objects of its references.
+func (w *Watches) AddReference(key client.ObjectKey, reference informer.Reference) {
+	if w != nil {
+		w.references.Add(key, reference)
+	}
+}
+
 // ReferenceOwners returns the number of components that refer to objects.
 func (w *Watches) ReferenceOwners() int { return w.references.Stats().Owners }
 
