@@ -66,11 +66,13 @@ func outputsOf(objects []*unstructured.Unstructured) (all []output) {
 			const first = "self.?status.?loadBalancer.?ingress[?0]"
 			found.Name, found.Expression = "address", first+".?hostname.or("+first+".?ip)"
 		}
-		isTwice := slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
+		if found.Name == "" || slices.ContainsFunc(all, func(other output) bool { return other.Name == found.Name }) {
+			continue
+		}
+		if !slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool {
 			matches, _ := path.Match(found.Object, other.GetName())
 			return matches && other.GetKind() == found.Kind && other != object
-		})
-		if found.Name != "" && !isTwice && !slices.ContainsFunc(all, func(other output) bool { return other.Name == found.Name }) {
+		}) {
 			all = append(all, found)
 		}
 	}
