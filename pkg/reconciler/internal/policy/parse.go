@@ -193,7 +193,6 @@ func readOutput(set *Set, name, text string, secret bool) error {
 		return errors.New("the expression is empty")
 	}
 	set.Outputs = append(set.Outputs, Output{Name: name, Expression: text, Secret: secret})
-	slices.SortFunc(set.Outputs, func(a, b Output) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -76,7 +76,7 @@ func TestParseReadsEveryAnnotation(t *testing.T) {
 		})},
 		{"ready when", annotate("ready-when", " self.status.ready\n"), builtin(func(s *Set) { s.ReadyWhen = "self.status.ready" })},
 		{"outputs", annotate("output.port", " self.spec.port\n", "secret-output.login", "self.data.login"), builtin(func(s *Set) {
-			s.Outputs = []Output{{Name: "login", Expression: "self.data.login", Secret: true}, {Name: "port", Expression: "self.spec.port"}}
+			s.Outputs = []Output{{Name: "port", Expression: "self.spec.port"}, {Name: "login", Expression: "self.data.login", Secret: true}}
 		})},
 		{"ignored fields", annotate("ignore-fields", "/spec/replicas,\n/metadata/annotations/a~1b, /spec/replicas"), builtin(func(s *Set) {
 			s.IgnoreFields = []string{"/metadata/annotations/a~1b", "/spec/replicas"}

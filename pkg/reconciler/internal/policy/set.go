@@ -37,7 +37,7 @@ type Set struct {
 	Hints StatusHints
 	// ReadyWhen is a CEL expression over the object; empty means none.
 	ReadyWhen string
-	// Outputs are values of the object that its owner publishes, sorted by their names.
+	// Outputs are values of the object that its owner publishes.
 	Outputs []Output
 	// IgnoreFields are JSON pointers (RFC 6901), sorted.
 	IgnoreFields []string
