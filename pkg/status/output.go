@@ -7,8 +7,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -35,20 +35,9 @@ type Output struct {
 // CompileOutput compiles a CEL expression that gives a value of the object self: a string, a number or a bool, or an optional one. The
 // language is that of CompileReadyWhen.
 func CompileOutput(expression string) (*Output, error) {
-	env, err := environment()
+	ast, program, err := compile(expression, isScalar, "a string, a number or a bool")
 	if err != nil {
-		return nil, fmt.Errorf("set up the expression language: %w", err)
-	}
-	ast, issues := env.Compile(expression)
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("%q: %s", sentence(expression), firstIssue(issues))
-	}
-	if given := ast.OutputType(); !isScalar(given) {
-		return nil, fmt.Errorf("%q: gives %s, not a string, a number or a bool", sentence(expression), given)
-	}
-	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", sentence(expression), err)
+		return nil, err
 	}
 	return &Output{program: program, plain: isPlain(ast)}, nil
 }
@@ -102,11 +91,8 @@ func (o *Output) IsPlain() bool { return o.plain }
 // Evaluate returns the value that the object has. The values of a Secret are decoded. Found is false if the value is optional and not
 // there. An error that the expression gives may quote values of the object.
 func (o *Output) Evaluate(obj *unstructured.Unstructured) (value string, found bool, err error) {
-	result, _, err := o.program.Eval(map[string]any{"self": decoded(obj)})
+	result, err := evaluate(o.program, decoded(obj))
 	if err != nil {
-		if strings.Contains(err.Error(), "cost limit exceeded") {
-			err = errors.New("the expression takes too long")
-		}
 		return "", false, err
 	}
 	if optional, is := result.(*celtypes.Optional); is {
@@ -158,10 +144,7 @@ func decoded(obj *unstructured.Unstructured) map[string]any {
 		}
 		plain[key] = string(content)
 	}
-	content := make(map[string]any, len(obj.Object))
-	for field, value := range obj.Object {
-		content[field] = value
-	}
+	content := maps.Clone(obj.Object)
 	content["data"] = plain
 	return content
 }

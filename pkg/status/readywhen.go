@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types/ref"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -51,22 +52,41 @@ func (p *Program) String() string {
 // available. The expression must give a bool. As long as evaluating it fails,
 // because a field does not exist yet for example, the object is not ready.
 func CompileReadyWhen(expression string) (*Program, error) {
+	isBool := func(t *cel.Type) bool { return t.IsEquivalentType(cel.BoolType) || t.IsEquivalentType(cel.DynType) }
+	_, program, err := compile(expression, isBool, "a bool")
+	if err != nil {
+		return nil, fmt.Errorf("ready-when %w", err)
+	}
+	return &Program{expression: expression, program: program}, nil
+}
+
+// compile compiles an expression over self that gives a value of an accepted type.
+func compile(expression string, accepts func(*cel.Type) bool, accepted string) (*cel.Ast, cel.Program, error) {
 	env, err := environment()
 	if err != nil {
-		return nil, fmt.Errorf("set up the expression language: %w", err)
+		return nil, nil, fmt.Errorf("%q: set up the expression language: %w", sentence(expression), err)
 	}
 	ast, issues := env.Compile(expression)
-	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("ready-when %q: %s", sentence(expression), firstIssue(issues))
+	if issues.Err() != nil {
+		return nil, nil, fmt.Errorf("%q: %s", sentence(expression), firstIssue(issues))
 	}
-	if output := ast.OutputType(); !output.IsEquivalentType(cel.BoolType) && !output.IsEquivalentType(cel.DynType) {
-		return nil, fmt.Errorf("ready-when %q: gives %s, not a bool", sentence(expression), output)
+	if given := ast.OutputType(); !accepts(given) {
+		return nil, nil, fmt.Errorf("%q: gives %s, not %s", sentence(expression), given, accepted)
 	}
 	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
-		return nil, fmt.Errorf("ready-when %q: %w", sentence(expression), err)
+		return nil, nil, fmt.Errorf("%q: %w", sentence(expression), err)
 	}
-	return &Program{expression: expression, program: program}, nil
+	return ast, program, nil
+}
+
+// evaluate evaluates a program over the content of an object.
+func evaluate(program cel.Program, content map[string]any) (ref.Val, error) {
+	value, _, err := program.Eval(map[string]any{"self": content})
+	if err != nil && strings.Contains(err.Error(), "cost limit exceeded") {
+		err = errors.New("the expression takes too long")
+	}
+	return value, err
 }
 
 // environment is built once: it costs far more than compiling an expression.
@@ -110,11 +130,8 @@ func (p *Program) evaluateStatus(obj *unstructured.Unstructured, byType Status) 
 
 // evaluate reports whether the object is ready.
 func (p *Program) evaluate(obj *unstructured.Unstructured) (ready bool, err error) {
-	value, _, err := p.program.Eval(map[string]any{"self": withoutValues(obj)})
+	value, err := evaluate(p.program, withoutValues(obj))
 	if err != nil {
-		if strings.Contains(err.Error(), "cost limit exceeded") {
-			return false, errors.New("the expression takes too long")
-		}
 		return false, err
 	}
 	ready, ok := value.Value().(bool)
