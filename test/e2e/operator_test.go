@@ -259,9 +259,15 @@ const patience = 5 * time.Minute
 // last error when the time is up.
 func eventually(t testing.TB, what string, check func(ctx context.Context) error) {
 	t.Helper()
+	eventuallyEvery(t, 40*time.Millisecond, what, check)
+}
+
+// eventuallyEvery is eventually with the time between two checks.
+func eventuallyEvery(t testing.TB, interval time.Duration, what string, check func(ctx context.Context) error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(40 * time.Millisecond)
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var last error
 	for {

@@ -232,15 +232,18 @@ func TestRequestsOfAFleet(t *testing.T) {
 	traffic := &traffic{skips: func(*http.Request) bool { return false }}
 	var renderings atomic.Int64
 	chart := "1"
+	// While a Deployment is not ready, its component is looked at again, less and less often: on a slow machine that happens before the event. A
+	// look renders and reads once, and writes nothing. It is not among the promised requests; there is at most one look a component.
 	expect := func(what string, requests, writes, events, rendered int) {
 		t.Helper()
 		got, render := traffic.drain(), int(renderings.Swap(0))
+		looks := max(render-rendered*n, 0)
 		t.Logf("%s: %.2f requests, %.2f events, %.2f renderings a component: %s",
 			what, float64(got.reads+got.writes)/n, float64(got.events)/n, float64(render)/n, got.text(n))
 		const slack = n / 4 // conflicts with the controller, on a slow machine
-		if got.reads+got.writes > requests*n+once+slack || got.writes > writes*n+slack+5 || got.events > events*n+slack || render > rendered*n+slack {
-			t.Errorf("%s: %d requests, %d writes, %d events and %d renderings; want %d, %d, %d and %d a component",
-				what, got.reads+got.writes, got.writes, got.events, render, requests, writes, events, rendered)
+		if got.reads+got.writes-looks > requests*n+once+slack || got.writes > writes*n+slack+5 || got.events > events*n+slack || looks > n {
+			t.Errorf("%s: %d requests, %d writes, %d events and %d looks; want %d, %d, %d and at most one a component",
+				what, got.reads+got.writes-looks, got.writes, got.events, looks, requests, writes, events)
 		}
 	}
 	start := func() *operator { return f.startWith(t, podinfo(chart, &renderings), traffic.wrap) }
@@ -269,13 +272,13 @@ func TestRequestsOfAFleet(t *testing.T) {
 	fleet := create()
 	o := start()
 	f.allReady(t, fleet, "1")
-	expect("install", 12, 9, 2, 2) // read, finalizer, record, four objects, history, progress, read, result; a look before the event of the Deployment reads and renders, too
+	expect("install", 11, 9, 2, 1) // read, finalizer, record, four objects, history, progress, read, result
 
 	for _, bundle := range fleet {
 		f.update(t, bundle, map[string]string{"cpu": "2m"})
 	}
 	f.allReady(t, fleet, "1")
-	expect("upgrade", 7, 4, 2, 2) // read, Deployment, history, progress, read, result; a look before the event of the Deployment reads and renders, too
+	expect("upgrade", 6, 4, 2, 1) // read, Deployment, history, progress, read, result
 
 	remove(fleet)
 	expect("delete", 12, 6, 2, 0) // read, four objects, history, a last look at each, because another process might have created it, finalizer, read
