@@ -37,8 +37,19 @@ type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	Spec struct {
+		Reference *reference `json:"reference,omitempty"`
+	} `json:"spec,omitempty"`
 	Status v1alpha1.ComponentStatus `json:"status,omitempty"`
 }
+
+// reference is a reference as package component has them.
+type reference struct {
+	Name   string            `json:"name"`
+	loaded map[string][]byte `json:"-"`
+}
+
+var _ = reference{}.loaded
 
 func (w *widget) DeepCopyObject() runtime.Object       { return new(*w) }
 func (*widget) GetSpec() types.Unstructurable          { return nil }
@@ -329,6 +340,8 @@ func stored(w *widget) unstructured.Unstructured {
 func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
 	broken, going := storedWidget("y", "broken", "1 old Ready"), storedWidget("y", "going", "1 old Ready")
 	broken.Object["status"] = "text"
+	referring := storedWidget("x", "a", "1 old Ready")
+	referring.Object["spec"] = map[string]any{"reference": map[string]any{"name": "a"}}
 	going.SetDeletionTimestamp(new(metav1.Unix(1000, 0)))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "widgets"}, "", errors.New("no"))
 	for name, test := range map[string]struct {
@@ -340,7 +353,7 @@ func TestTheFleetIsListedWhereTheOperatorMayListIt(t *testing.T) {
 		"in those that it watches": {forbidden, []string{":", "x:", "y:"}, false},
 		"nowhere":                  {errors.New("no answer"), []string{":"}, true},
 	} {
-		l := &lists{refuse: test.refuse, items: []unstructured.Unstructured{storedWidget("x", "a", "1 old Ready"), storedWidget("x", "b", "2 new Processing, 1 old Ready"), broken, going}}
+		l := &lists{refuse: test.refuse, items: []unstructured.Unstructured{referring, storedWidget("x", "b", "2 new Processing, 1 old Ready"), broken, going}}
 		found, err := newFleet(Lister{Server: l, Cache: l, New: func() identity.Component { return &widget{} }}).list(t.Context(), "new")
 		if !slices.Equal(l.asked, test.asked) || (err != nil) != test.fails {
 			t.Errorf("%s: asked %q, %v", name, l.asked, err)
