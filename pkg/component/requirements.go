@@ -61,8 +61,8 @@ type Requirement struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	// Condition is an expression of CEL that says whether the object is ready, such as self.status.phase == 'Running'. The object is self.
-	// Values of Secrets are hidden.
+	// Condition is an expression of CEL that says whether the object is ready, such as self.status.phase == 'Running'. The object is self,
+	// with its name, its namespace, its generation and its status.
 	//
 	// Default: condition Ready is True; of a type of Kubernetes itself the object is ready as a dependent would be
 	// +optional

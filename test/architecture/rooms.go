@@ -87,6 +87,7 @@ var rooms = []Room{
 	{Path: "pkg/patch", Floor: 2, Kind: Open},
 	{Path: "pkg/steps", Floor: 2, Kind: Open, Beside: []string{"pkg/patch"}},
 	{Path: "internal/cluster", Floor: 2, Kind: Open},
+	{Path: "internal/requirement", Floor: 2, Kind: Open},
 	{Path: "internal/target", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
 	{Path: "internal/renders", Floor: 2, Kind: Open, Beside: []string{"internal/cluster"}},
 	{Path: "internal/events", Floor: 2, Kind: Open},

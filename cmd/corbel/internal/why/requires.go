@@ -12,10 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/corbel-run/corbel/internal/requirement"
 	"github.com/corbel-run/corbel/pkg/component"
-	"github.com/corbel-run/corbel/pkg/status"
 )
 
 // Requirement is an object that a component requires. The condition is an expression; the field is that of the component.
@@ -50,9 +49,7 @@ func (r Requirement) lack(answer Answer) string {
 	} else if !answer.exists() {
 		return answer.Err.Error()
 	}
-	program, _ := (*status.Compiler)(nil).Compile(r.condition)
-	hasReady := program == nil && !scheme.Scheme.Recognizes(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
-	return status.Analyze(&answer.Objects[0], status.Options{ReadyWhen: program, Hints: status.Hints{ReadyCondition: hasReady}}).Message
+	return requirement.Status(&answer.Objects[0], r.condition).Message
 }
 
 // required explains a message about an object that the component requires; it returns false if it is about none that lacks something.

@@ -10,7 +10,7 @@ import (
 	"github.com/corbel-run/corbel/test/check"
 )
 
-// requiring are facts about a Shop that requires an object, and whose condition Ready says so.
+// requiring returns the facts of a Shop that requires objects. The message is that of its condition Ready.
 func requiring(message string, required ...map[string]any) Facts {
 	facts := shop("Retrying", message)
 	var list []any

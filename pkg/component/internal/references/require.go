@@ -11,21 +11,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
+	"github.com/corbel-run/corbel/internal/requirement"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -34,9 +32,6 @@ import (
 // Unit: requirements
 // Limit: the objects that a component requires; more are an error.
 const maxRequirements = 32
-
-// outputsSuffix is added to the name of a component; that is the name of the Secret with its secret outputs.
-const outputsSuffix = "-outputs"
 
 // Requirement is what a Source has in addition if it is a requirement: it names an object of any type, which has to be ready.
 // What it loads are inputs: values by their paths in the parameters.
@@ -62,16 +57,6 @@ func (t Terms) allow(namespace string, component metav1.Object) bool {
 	return namespace == component.GetNamespace() || namespace != "" && slices.Contains(t.Namespaces, namespace) || slices.Contains(t.Namespaces, "*")
 }
 
-// conditions are compiled once.
-var conditions status.Compiler
-
-// kubernetes returns the types of Kubernetes itself. Programs add other ones to the scheme of client-go.
-var kubernetes = sync.OnceValue(func() *runtime.Scheme {
-	known := runtime.NewScheme()
-	utilruntime.Must(scheme.AddToScheme(known))
-	return known
-})
-
 // requirementMistakes returns the mistakes in a requirement itself, with the paths of the fields.
 func (s *Source) requirementMistakes(at string) (mistakes []error) {
 	r := s.Requirement
@@ -87,7 +72,7 @@ func (s *Source) requirementMistakes(at string) (mistakes []error) {
 	if r.Namespace != "" {
 		add("namespace", validation.IsDNS1123Label(r.Namespace)...)
 	}
-	if _, err := conditions.Compile(r.Condition); err != nil {
+	if err := requirement.CheckCondition(r.Condition); err != nil {
 		add("condition", strings.TrimPrefix(err.Error(), "ready-when "))
 	}
 	for _, path := range slices.Sorted(maps.Keys(r.Inputs)) {
@@ -225,12 +210,7 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	} else if read.err != nil {
 		return "", fmt.Errorf("read it: %w", read.err)
 	}
-	condition, _ := conditions.Compile(r.Condition)
-	seen := &read.object
-	if condition != nil {
-		seen = visible(seen)
-	}
-	now := status.Analyze(seen, status.Options{ReadyWhen: condition, Hints: status.Hints{ReadyCondition: condition == nil && !kubernetes().Recognizes(gvk)}})
+	now := requirement.Status(&read.object, r.Condition)
 	if now.Readiness != status.Ready && mustBeReady {
 		message := strings.Replace(now.Message, "ready-when", "the condition", 1)
 		return "not Ready: " + strings.TrimPrefix(message, "condition Ready is False: "), nil
@@ -252,29 +232,18 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	return "", nil
 }
 
-// visible returns the part of an object that a condition sees: with the identity of the operator, the author of a spec must not find out
-// the rest.
-func visible(object *unstructured.Unstructured) *unstructured.Unstructured {
-	part := &unstructured.Unstructured{Object: map[string]any{}}
-	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "generation"}, {"metadata", "deletionTimestamp"}, {"status"}} {
-		if value, is, _ := unstructured.NestedFieldNoCopy(object.Object, path...); is {
-			_ = unstructured.SetNestedField(part.Object, runtime.DeepCopyJSONValue(value), path...)
-		}
-	}
-	return part
-}
-
-// output returns an output of an object, if it has it. The Secret of the secret outputs must have the object as an owner: a status
-// that somebody else wrote gives no access to another Secret.
+// output returns an output of an object, if it has it. The Secret of the secret outputs must have the object as an owner, so that
+// a forged status gives no access to another Secret.
 func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name string) (value []byte, is bool, err error) {
-	if secret, _, _ := unstructured.NestedStringSlice(of.Object, "status", "secretOutputs"); !slices.Contains(secret, name) {
+	if names, _, _ := unstructured.NestedStringSlice(of.Object, "status", "secretOutputs"); !slices.Contains(names, name) {
 		text, is, _ := unstructured.NestedString(of.Object, "status", "outputs", name)
 		return []byte(text), is, nil
 	}
 	confidential.Note(ctx)
-	read := l.read(ctx, object{kind: Secret, namespace: of.GetNamespace(), name: of.GetName() + outputsSuffix})
+	secret := object{kind: Secret, namespace: of.GetNamespace(), name: vocabulary.OutputsSecret(of.GetName())}
+	read := l.read(ctx, secret)
 	if client.IgnoreNotFound(read.err) != nil {
-		return nil, false, fmt.Errorf("read Secret %s/%s%s: %w", of.GetNamespace(), of.GetName(), outputsSuffix, read.err)
+		return nil, false, fmt.Errorf("read Secret %s/%s: %w", secret.namespace, secret.name, read.err)
 	}
 	owned := slices.ContainsFunc(read.owners, func(owner metav1.OwnerReference) bool { return owner.UID == of.GetUID() })
 	value, is = read.content[name]
