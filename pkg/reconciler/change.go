@@ -30,6 +30,8 @@ type Event string
 const (
 	// EventStatus: only the status of the object changed.
 	EventStatus Event = "Status"
+	// EventOutput: only the values of the outputs of the object changed.
+	EventOutput Event = "Output"
 	// EventContent: the object was edited, recreated, or is being deleted.
 	EventContent Event = "Content"
 	// EventVanished: the object is gone, or does not name its owner any more.

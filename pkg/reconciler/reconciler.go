@@ -86,7 +86,7 @@ func (r *Reconciler) onChange(change watch.Change) {
 		event.After = r.observer.DriftChecks.NextUnlisted(change.Owner, now).Sub(now)
 	case change.Edited:
 		event.After = r.observer.DriftChecks.Next(change.Owner, change.Key, now).Sub(now)
-	case change.Output:
+	case change.What == watch.Output:
 		event.After = r.observer.DriftChecks.NextOutput(change.Owner, change.Key, now).Sub(now)
 	}
 	r.settings.Changed(owner, event)

@@ -163,7 +163,7 @@ func TestOnlyTheEditsOfAnObjectThatIsEditedAllTheTimeWait(t *testing.T) {
 // A controller that copies labels, or another client that writes our label and annotation on its
 // own objects all day, must not keep the owner busy.
 func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *testing.T) {
-	kinds := []watch.What{watch.Readiness, watch.Content, watch.Vanished}
+	kinds := []watch.What{watch.Readiness, watch.Output, watch.Content, watch.Vanished}
 	start := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	recorded := plan.Key{Kind: "EndpointSlice", Namespace: "shop", Name: "recorded"}
 	unknown := func(i int) plan.Key {
@@ -174,16 +174,16 @@ func TestObjectsWithACopyOfTheOwnershipMetadataAreCheckedLessAndLessOften(t *tes
 		min, max int // how often the owner is to look at once, in an hour
 	}{
 		"a copy of the label": {func(i int) watch.Change {
-			return watch.Change{Owner: "main", Key: unknown(0), What: kinds[i%3], Edited: i%2 == 0}
+			return watch.Change{Owner: "main", Key: unknown(0), What: kinds[i%len(kinds)], Edited: i%3 == 0}
 		}, 0, 0},
 		"a copy of label and annotation": {func(i int) watch.Change {
-			return watch.Change{Owner: "main", Key: unknown(0), What: kinds[i%3], NamesOwner: true}
+			return watch.Change{Owner: "main", Key: unknown(0), What: kinds[i%len(kinds)], NamesOwner: true}
 		}, 1, 40},
 		"ever new copies": {func(i int) watch.Change {
 			return watch.Change{Owner: "main", Key: unknown(i), What: watch.Content, NamesOwner: true}
 		}, 1, 40},
 		"its own outputs": {func(int) watch.Change {
-			return watch.Change{Owner: "main", Key: recorded, What: watch.Readiness, Output: true, NamesOwner: true}
+			return watch.Change{Owner: "main", Key: recorded, What: watch.Output, NamesOwner: true}
 		}, 5, 40},
 		"its own": {func(int) watch.Change {
 			return watch.Change{Owner: "main", Key: recorded, What: watch.Content, NamesOwner: true}

@@ -261,7 +261,7 @@ func TestWorkersThatGoThroughAFleetHandleEachComponentOnce(t *testing.T) {
 func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 	key := client.ObjectKey{Namespace: "shop", Name: "main"}
 	owner := reconciler.Owner{Namespace: "shop", Name: "main"}
-	status, content := reconciler.Change{What: reconciler.EventStatus}, reconciler.Change{What: reconciler.EventContent}
+	status, content, output := reconciler.Change{What: reconciler.EventStatus}, reconciler.Change{What: reconciler.EventContent}, reconciler.Change{What: reconciler.EventOutput}
 	for name, tc := range map[string]struct {
 		before func(*Queue)
 		fast   bool
@@ -270,6 +270,7 @@ func TestAReconcileIsOnTheFastPathIfNothingButDependentsChanged(t *testing.T) {
 		"nothing happened":         {before: func(*Queue) {}, after: map[client.ObjectKey]time.Duration{}},
 		"a status changed":         {before: func(q *Queue) { q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: debounce}},
 		"content changed":          {before: func(q *Queue) { q.DependentChanged(owner, content) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
+		"an output changed":        {before: func(q *Queue) { q.DependentChanged(owner, output) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
 		"both changed":             {before: func(q *Queue) { q.DependentChanged(owner, content); q.DependentChanged(owner, status) }, fast: true, after: map[client.ObjectKey]time.Duration{key: 0}},
 		"a trigger":                {before: func(q *Queue) { q.RequestFull(key) }, after: map[client.ObjectKey]time.Duration{key: 0}},
 		"a trigger, then a change": {before: func(q *Queue) { q.RequestFull(key); q.DependentChanged(owner, status) }, after: map[client.ObjectKey]time.Duration{key: 0}},

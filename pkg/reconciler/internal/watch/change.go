@@ -20,6 +20,8 @@ type What string
 const (
 	// Readiness: only the readiness of the object changed.
 	Readiness What = "Status"
+	// Output: only the values of outputs changed.
+	Output What = "Output"
 	// Content: anything else than the status and the server's own fields changed, such as the
 	// content, the ownership metadata, finalizers or that it is being deleted; or it is new, or
 	// another object of the same name.
@@ -38,8 +40,6 @@ type Change struct {
 	// Edited: with Content, the same object has other content, and
 	// nothing else about it changed, neither its owner nor its status.
 	Edited bool
-	// Output: with Readiness, only the values of outputs changed.
-	Output bool
 	// NamesOwner: the object has, or had before, also the annotation that names its owner in
 	// clear text, as every object does that was written for an owner. Controllers copy labels to
 	// objects that they create: an object that only ever had the label is hardly the owner's.
@@ -61,8 +61,10 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 		return nil
 	case !old.same(live):
 		what = Content
-	case old.status != live.status:
+	case !old.isAsReadyAs(live):
 		what = Readiness
+	case old.status != live.status:
+		what = Output
 	default:
 		return nil
 	}
@@ -72,7 +74,7 @@ func difference(key plan.Key, old, live *record, except string) []Change {
 			return
 		}
 		changes = append(changes, Change{
-			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live), Output: what == Readiness && old.isAsReadyAs(live),
+			Owner: r.owner(), Key: key, What: what, Edited: what == Content && old.edited(live),
 			NamesOwner: old.namesOwner(r.owner()) || live.namesOwner(r.owner()),
 		})
 	}

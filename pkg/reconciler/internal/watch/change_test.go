@@ -164,16 +164,16 @@ func TestOnlyAnEditIsReportedAsAnEdit(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(*plan.Observation)
-		output bool
+		what   What
 	}{
-		"output":               {func(o *plan.Observation) { o.Status.Outputs = "two" }, true},
-		"readiness and output": {func(o *plan.Observation) { o.Status.Readiness, o.Status.Outputs = plan.Failed, "two" }, false},
+		"output":               {func(o *plan.Observation) { o.Status.Outputs = "two" }, Output},
+		"readiness and output": {func(o *plan.Observation) { o.Status.Readiness, o.Status.Outputs = plan.Failed, "two" }, Readiness},
 	} {
 		live := before()
 		live.ResourceVersion = "2"
 		tc.change(&live)
 		changes := difference(plan.Key{Name: "pod"}, recordOf(before()), recordOf(live), "")
-		if len(changes) != 1 || changes[0].What != Readiness || changes[0].Output != tc.output {
+		if len(changes) != 1 || changes[0].What != tc.what {
 			t.Errorf("%s: notified of %+v", name, changes)
 		}
 	}
