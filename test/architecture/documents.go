@@ -4,7 +4,6 @@
 package architecture
 
 import (
-	"fmt"
 	"go/ast"
 	"go/doc"
 	"io/fs"
@@ -14,12 +13,7 @@ import (
 	"strings"
 )
 
-const (
-	floorsFile  = "ARCHITECTURE.md"
-	mapFile     = "docs/README.md"
-	floorsStart = "<!-- floors: written by `go test ./test/architecture -rewrite` -->\n"
-	floorsEnd   = "<!-- end of floors -->"
-)
+const mapFile = "docs/README.md"
 
 var (
 	// pathInText is a path of the repository that a document names as code.
@@ -36,7 +30,7 @@ var (
 )
 
 // Documents checks that the documents at the root and in docs agree with the
-// tree: the floors, the package map, every path and every link.
+// tree: the picture of the floors, the package map, every path and every link.
 func Documents(t *Tree, rooms []Room) []Violation {
 	var found []Violation
 	for _, text := range t.Texts {
@@ -45,13 +39,6 @@ func Documents(t *Tree, rooms []Room) []Violation {
 			found = append(found, deadNames(t, text)...)
 			found = append(found, staleCode(t, rooms, text)...)
 			found = append(found, unlabelledCode(text)...)
-		}
-	}
-	if architecture, ok := t.text(floorsFile); ok {
-		if rewritten, err := withFloors(architecture.Content, rooms); err != nil {
-			found = append(found, violation(floorsFile, "%v", err))
-		} else if rewritten != architecture.Content {
-			found = append(found, violation(floorsFile, "its floors are not those of test/architecture/rooms.go: run go test ./test/architecture -rewrite"))
 		}
 	}
 	if picture, err := fs.ReadFile(t.root, pictureFile); err == nil && string(picture) != renderPicture(rooms) {
@@ -175,42 +162,6 @@ func awaited(t *Tree, rooms []Room, name string) bool {
 		folder := strings.TrimSuffix(room.Path, "/...")
 		return covers(folder+"/...", name) && !t.exists(folder)
 	})
-}
-
-// withFloors returns the document with the table of floors between the two comments.
-func withFloors(document string, rooms []Room) (string, error) {
-	before, rest, starts := strings.Cut(document, floorsStart)
-	_, after, ends := strings.Cut(rest, floorsEnd)
-	if !starts || !ends {
-		return "", fmt.Errorf("lacks the lines %q and %q", strings.TrimSpace(floorsStart), floorsEnd)
-	}
-	return before + floorsStart + renderFloors(rooms) + floorsEnd + after, nil
-}
-
-// renderFloors writes the rooms as a table, the highest floor first, and the
-// closed rooms and those of data below it.
-func renderFloors(rooms []Room) string {
-	floors := map[int][]string{}
-	kinds := map[Kind][]string{}
-	for _, room := range rooms {
-		name := "`" + room.Path + "`"
-		floors[room.Floor] = append(floors[room.Floor], name)
-		kinds[room.Kind] = append(kinds[room.Kind], name)
-	}
-	var b strings.Builder
-	b.WriteString("| floor | packages |\n|---|---|\n")
-	for floor := supportFloor; floor >= 0; floor-- {
-		if len(floors[floor]) > 0 {
-			label := fmt.Sprint(floor)
-			if floor == supportFloor {
-				label = "tests"
-			}
-			fmt.Fprintf(&b, "| %s | %s |\n", label, strings.Join(floors[floor], ", "))
-		}
-	}
-	fmt.Fprintf(&b, "\n- Closed: %s.\n", strings.Join(kinds[Closed], ", "))
-	fmt.Fprintf(&b, "- Data: %s.\n", strings.Join(kinds[Data], ", "))
-	return b.String()
 }
 
 // PackageDocs checks that a comment above a package clause describes every package.

@@ -16,7 +16,7 @@ func Floors(t *Tree, rooms []Room) []Violation {
 		room, ok := roomOf(rooms, p.Path)
 		if !ok {
 			found = append(found, violation(p.Path,
-				"the package has no room: add it to rooms in test/architecture/rooms.go, and to ARCHITECTURE.md"))
+				"the package has no room: add it to rooms in test/architecture/rooms.go, and run go test ./test/architecture -rewrite"))
 			continue
 		}
 		for _, file := range p.Files {

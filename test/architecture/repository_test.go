@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-var rewrite = flag.Bool("rewrite", false, "write the floors of rooms.go into "+floorsFile+" and "+pictureFile)
+var rewrite = flag.Bool("rewrite", false, "draw the floors of rooms.go into "+pictureFile)
 
 // TestRepository applies every rule to this repository.
 func TestRepository(t *testing.T) {
@@ -64,7 +64,7 @@ func TestRepositoryIsSeen(t *testing.T) {
 			t.Errorf("no import was found in package %s", folder)
 		}
 	}
-	for _, name := range []string{"Makefile", ".ci/run", "README.md", floorsFile, updatesFile, workflowsFolder + "/ci.yaml", writtenWorkflow} {
+	for _, name := range []string{"Makefile", ".ci/run", "README.md", updatesFile, workflowsFolder + "/ci.yaml", writtenWorkflow} {
 		if _, ok := tree.text(name); !ok {
 			t.Errorf("%s was not found", name)
 		}
@@ -74,24 +74,8 @@ func TestRepositoryIsSeen(t *testing.T) {
 func loadRepository(t *testing.T) *Tree {
 	t.Helper()
 	if *rewrite {
-		check.NoError(t, rewriteFloors())
+		check.NoError(t, os.WriteFile(filepath.Join(root, pictureFile), []byte(renderPicture(rooms)), 0o644))
 	}
 	tree := check.Must(Load(os.DirFS(root)))(t)
 	return tree
-}
-
-func rewriteFloors() error {
-	name := filepath.Join(root, floorsFile)
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	rewritten, err := withFloors(string(content), rooms)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(name, []byte(rewritten), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(root, pictureFile), []byte(renderPicture(rooms)), 0o644)
 }
