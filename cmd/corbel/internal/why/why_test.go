@@ -265,7 +265,7 @@ func TestTheCauseIsNamed(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nReady says: %s", s.name, wrong, chain.Text(time.Now()), readyOf(b.widget(s.namespace)).Message)
 		}
 		// The guide has a row for the cause, with the command.
-		row := fmt.Sprintf("(?m)^\\| %s \\| .+ `%s` \\| ", regexp.QuoteMeta(s.name), regexp.QuoteMeta(masked(chain.Command)))
+		row := fmt.Sprintf("(?m)^\\| %s \\| .+ \\| `%s` \\|$", regexp.QuoteMeta(s.name), regexp.QuoteMeta(masked(chain.Command)))
 		if !regexp.MustCompile(row).Match(guide) {
 			t.Errorf("%s: docs/howto-why.md has no row with the command %s", s.name, masked(chain.Command))
 		}
