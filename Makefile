@@ -205,6 +205,12 @@ REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --qui
 bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000,1000x20,flux, ROUNDS=5, OUT=docs, BENCH=life or plan).
 	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
 
+.PHONY: test-ha
+test-ha: assets ## Disturb 40 components while one of three API servers, or etcd, fails in nine ways (HA=regexp, SOAK=1m, SEED=n; minutes each).
+	@mkdir -p bin
+	$(GO) build -o bin/ ./test/bench/cmd/soak
+	$(WITH_ASSETS) bin/soak -ha -components 40 -duration '$(or $(SOAK),1m)' $(if $(HA),-run '$(HA)') $(if $(SEED),-seed $(SEED))
+
 .PHONY: soak
 soak: assets ## Disturb 200 components for SOAK=10m under a storm of faults, and check all objects that are left (SEED=n, FAULTS=false, FLEET=true with 1,000 and roll-outs).
 	@mkdir -p bin

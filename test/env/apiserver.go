@@ -41,7 +41,7 @@ func (e *Environment) startAPIServer(ctx context.Context) error {
 
 // runAPIServer starts kube-apiserver on the port we have, and waits until it is ready.
 func (e *Environment) runAPIServer(ctx context.Context) error {
-	p, err := e.start("kube-apiserver", e.apiserverArgs()...)
+	p, err := e.start("kube-apiserver", e.apiserverArgs(1, e.port)...)
 	if err != nil {
 		return err
 	}
@@ -49,11 +49,12 @@ func (e *Environment) runAPIServer(ctx context.Context) error {
 	return e.await(ctx, "the API server to be ready", e.apiserverReady)
 }
 
-func (e *Environment) apiserverArgs() []string {
+// apiserverArgs are the arguments of the API server of that number.
+func (e *Environment) apiserverArgs(n, port int) []string {
 	args := []string{
-		"--etcd-servers=" + e.etcdURL(),
+		"--etcd-servers=" + e.etcdURL(n),
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(e.port),
+		"--secure-port=" + strconv.Itoa(port),
 		// Otherwise it looks for a default route, and a machine may have none.
 		// A loopback address cannot be an endpoint of service kubernetes, so no
 		// endpoint is kept; no pod will miss it.

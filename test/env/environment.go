@@ -30,6 +30,11 @@ type Environment struct {
 	http      *http.Client // with that configuration
 	port      int
 
+	network *network  // with more than one server
+	more    []*member // the others but the first
+	// etcdArgs are the arguments of the members of etcd, with more than one server.
+	etcdArgs [][]string
+
 	etcd       *process
 	apiserver  *process // nil while it is killed
 	components []*process
@@ -65,7 +70,7 @@ func Start(ctx context.Context, options Options) (*Environment, error) {
 
 func (e *Environment) startAll(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		e.prepare, e.startEtcd, e.startAPIServer, e.startComponents, e.awaitReady,
+		e.prepare, e.startEtcd, e.startAPIServer, e.startMoreServers, e.startComponents, e.awaitReady,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -20,6 +20,10 @@ type Options struct {
 	// Nodes is how many nodes the pod simulator registers. Default 2. Only with Cluster.
 	Nodes int
 
+	// Servers is how many API servers there are, each with a member of etcd that syncs its
+	// writes to the disk. Default 1, without syncs.
+	Servers int
+
 	// AuditLog records every request that the API server answers, for
 	// [Environment.AuditEvents].
 	AuditLog bool
@@ -43,7 +47,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	o.Nodes = cmp.Or(o.Nodes, 2)
+	o.Nodes, o.Servers = cmp.Or(o.Nodes, 2), cmp.Or(o.Servers, 1)
 	o.StartTimeout = cmp.Or(o.StartTimeout, 2*time.Minute)
 	if o.Logf == nil {
 		o.Logf = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

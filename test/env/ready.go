@@ -102,7 +102,12 @@ func nodeReady(node *corev1.Node) bool {
 // get asks the API server for an address, as the administrator, and reads the
 // answer into an object if one is given. Any answer but 200 is an error.
 func (e *Environment) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.config.Host+path, nil)
+	return e.getFrom(ctx, e.port, path, into)
+}
+
+// getFrom is get, from the API server at a port.
+func (e *Environment) getFrom(ctx context.Context, port int, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, host(port)+path, nil)
 	if err != nil {
 		return err
 	}

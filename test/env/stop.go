@@ -6,6 +6,7 @@ package env
 import (
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,8 +20,11 @@ func (e *Environment) stopOnce() error {
 	err := e.deaths()
 	// The API server last but one: the others would fill their logs with complaints.
 	stopAll(e.components...)
-	stopAll(e.apiserver)
-	stopAll(e.etcd)
+	stopAll(append([]*process{e.apiserver}, e.moreServers()...)...)
+	stopAll(append([]*process{e.etcd}, e.moreEtcds()...)...)
+	if e.network != nil {
+		e.network.close()
+	}
 	if e.guard != nil {
 		err = errors.Join(err, e.guard.end())
 	}
@@ -51,7 +55,7 @@ func (e *Environment) deaths() error {
 // processes returns those that should be running.
 func (e *Environment) processes() []*process {
 	var all []*process
-	for _, p := range append([]*process{e.etcd, e.apiserver}, e.components...) {
+	for _, p := range slices.Concat([]*process{e.etcd, e.apiserver}, e.moreEtcds(), e.moreServers(), e.components) {
 		if p != nil {
 			all = append(all, p)
 		}

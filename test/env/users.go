@@ -70,7 +70,7 @@ func (e *Environment) ConfigFor(user string, groups ...string) (*rest.Config, er
 		return nil, err
 	}
 	return &rest.Config{
-		Host:  "https://127.0.0.1:" + strconv.Itoa(e.port),
+		Host:  host(e.port),
 		QPS:   -1,
 		Burst: -1,
 		TLSClientConfig: rest.TLSClientConfig{
@@ -100,6 +100,8 @@ func (e *Environment) writeKubeconfigs() error {
 	}
 	return nil
 }
+
+func host(port int) string { return "https://127.0.0.1:" + strconv.Itoa(port) }
 
 func kubeconfigOf(config *rest.Config) clientcmdapi.Config {
 	const name = "corbel-env"

@@ -134,7 +134,7 @@ func (s *Storm) Wrap(next http.RoundTripper) http.RoundTripper {
 	return Through(next, func(r *http.Request) (*http.Response, error) {
 		chosen, part := s.choose(r)
 		if refusal, refused := refusals[chosen]; refused {
-			return refuse(r, refusal.code, refusal.reason)
+			return Refuse(r, refusal.code, refusal.reason)
 		}
 		switch chosen {
 		case requestLost:
@@ -167,8 +167,8 @@ func (s *Storm) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// refuse answers without the server.
-func refuse(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
+// Refuse answers a request without the server.
+func Refuse(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
 	content, err := json.Marshal(Failure(code, reason, nil))
 	response := &http.Response{
 		Request: r, StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

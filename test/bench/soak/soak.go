@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/measure"
@@ -40,6 +42,8 @@ type Options struct {
 	// Fleet makes the components small, and rolls versions of the operator out while processes are killed: each second one is
 	// broken, and may reach a part of the components only. It needs Faults.
 	Fleet bool
+	// Scenario is the fault that goes on during the disturbances, in place of a storm. It needs Faults, and an environment with Servers API servers.
+	Scenario *Scenario
 	// Seed makes the disturbances repeatable, as far as they do not depend on time.
 	Seed uint64
 	// Profiles is the folder of early.pprof and late.pprof, profiles of the heap; empty
@@ -57,7 +61,8 @@ type soak struct {
 	Options
 	client.WithWatch
 	env       *env.Environment
-	proxy     *proxy
+	proxies   []*proxy         // one for each operator that runs at a time
+	starts    atomic.Int64     // of operators that elect a leader
 	operators *operators       // while several elect a leader
 	process   *measure.Process // the one that is measured
 	namespace string
@@ -88,16 +93,16 @@ func Run(ctx context.Context, e *env.Environment, options Options) (*Outcome, er
 		return nil, err
 	}
 	s.namespace = namespace.Name
-	config, err := measure.ConfigFor(e, report.Corbel)
-	if err != nil {
+	if err := s.startProxies(); err != nil {
 		return nil, err
 	}
-	if s.proxy, err = startProxy(config, options.Seed); err != nil {
-		return nil, err
-	}
-	defer s.proxy.close()
+	defer s.closeProxies()
 	defer s.endOperators()
-	for _, part := range []func(context.Context) error{s.populate, s.storm, s.disturb, s.finish, s.rest, s.audit} {
+	parts := []func(context.Context) error{s.populate, s.storm, s.disturb, s.finish, s.rest, s.audit}
+	if options.Scenario != nil {
+		parts = []func(context.Context) error{s.populate, s.trouble, s.finish, s.rest, s.audit}
+	}
+	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return &s.outcome, err
 		}
@@ -120,9 +125,46 @@ func (s *soak) endOperators() {
 // share is so many tenths of the duration.
 func (s *soak) share(tenths int) time.Duration { return s.Duration * time.Duration(tenths) / 10 }
 
+// startProxies starts the proxies between the operators and all API servers.
+func (s *soak) startProxies() error {
+	var configs []*rest.Config
+	for i := range s.env.Servers() {
+		config, err := s.env.ServerConfig(i+1, measure.User(report.Corbel), "system:masters")
+		if err != nil {
+			return err
+		}
+		configs = append(configs, config)
+	}
+	proxies := 1
+	if s.Scenario != nil {
+		proxies = 2
+	}
+	for range proxies {
+		p, err := startProxy(configs, s.Seed)
+		if err != nil {
+			return err
+		}
+		s.proxies = append(s.proxies, p)
+	}
+	return nil
+}
+
+func (s *soak) closeProxies() {
+	for _, p := range s.proxies {
+		p.close()
+	}
+}
+
+// nextOrder is that of the next one of the operators that elect a leader.
+func (s *soak) nextOrder() subject.Order {
+	order := s.order("storm")
+	order.Cluster = s.proxies[int(s.starts.Add(1))%len(s.proxies)].cluster
+	return order
+}
+
 // order is that of an operator to connect.
 func (s *soak) order(lease string) subject.Order {
-	return s.fleet.order(subject.Order{Cluster: s.proxy.cluster, Namespace: s.namespace, Lease: lease})
+	return s.fleet.order(subject.Order{Cluster: s.proxies[0].cluster, Namespace: s.namespace, Lease: lease})
 }
 
 // measured starts the operator that is measured, alone.
@@ -164,7 +206,7 @@ func (s *soak) storm(ctx context.Context) error {
 	}
 	s.endOperators()
 	var err error
-	if s.operators, err = startOperators(ctx, 2, func() subject.Order { return s.order("storm") }); err != nil {
+	if s.operators, err = startOperators(ctx, 2, s.nextOrder); err != nil {
 		return err
 	}
 	if err := s.rollOuts(ctx); err != nil {
@@ -220,17 +262,24 @@ func (s *soak) restartAPIServer(ctx context.Context) error {
 }
 
 // disturbUntil disturbs, and records the numbers once a minute.
-func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
-	if s.Faults {
-		s.proxy.Rage(true)
-		chaos, calm := context.WithCancel(ctx)
+func (s *soak) disturbUntil(ctx context.Context, end time.Time) error {
+	if !s.Faults {
+		return s.disturbWhile(ctx, end, nil)
+	}
+	s.proxies[0].Rage(true)
+	defer s.proxies[0].Rage(false)
+	return s.disturbWhile(ctx, end, s.chaos)
+}
+
+// disturbWhile disturbs while something else goes on, which ends with its context.
+func (s *soak) disturbWhile(ctx context.Context, end time.Time, faults func(context.Context) error) (err error) {
+	if faults != nil {
+		whole, calm := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		go func() { ended <- s.chaos(chaos) }()
+		go func() { ended <- faults(whole) }()
 		defer func() {
 			calm()
-			err = errors.Join(err, <-ended)
-			s.proxy.Rage(false)
-			if err == nil {
+			if err = errors.Join(err, <-ended); err == nil {
 				err = s.sample(ctx, "")
 			}
 		}()
@@ -239,7 +288,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 	defer ticker.Stop()
 	minute := time.Now().Add(time.Minute)
 	for time.Now().Before(end) {
-		if !s.Faults && time.Now().After(minute) {
+		if faults == nil && time.Now().After(minute) {
 			minute = minute.Add(time.Minute)
 			if err := s.sample(ctx, ""); err != nil {
 				return err
@@ -254,7 +303,7 @@ func (s *soak) disturbUntil(ctx context.Context, end time.Time) (err error) {
 		case <-ticker.C:
 		}
 	}
-	if s.Faults {
+	if faults != nil {
 		return nil
 	}
 	return s.sample(ctx, "")
@@ -285,7 +334,7 @@ func (s *soak) finish(ctx context.Context) error {
 	}
 	left, err := s.search(ctx)
 	s.outcome.Left = append(s.outcome.Left, left...)
-	s.outcome.Storm, s.outcome.Strikes = s.proxy.String(), s.strikes
+	s.outcome.Storm, s.outcome.Strikes = s.proxies[0].String(), s.strikes
 	return err
 }
 

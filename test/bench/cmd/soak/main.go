@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -46,12 +47,41 @@ func run(ctx context.Context) error {
 	flag.Uint64Var(&options.Seed, "seed", uint64(time.Now().Unix()), "seed of the disturbances")
 	flag.BoolVar(&options.Faults, "faults", true, "put a storm of faults between the operators and the API server, kill and stop processes, and take labels and annotations off objects")
 	flag.BoolVar(&options.Fleet, "fleet", false, "roll versions of the operator out over 1,000 small components, while processes are killed")
+	scenarios := flag.Bool("ha", false, "run the scenarios of three API servers with three members of etcd, one after the other, each for the duration")
+	selected := flag.String("run", "", "regular expression of the scenarios to run")
 	flag.Parse()
+	if *scenarios {
+		return runScenarios(ctx, options, *selected)
+	}
 	if options.Fleet {
 		options.Components, options.Faults = max(options.Components, 1000), true
 	}
 	fmt.Printf("%d components for %s, seed %d\n", options.Components, options.Duration, options.Seed)
-	e, err := env.Start(ctx, env.Options{AuditLog: true, AuditBodies: true, Cluster: options.Faults})
+	return runOne(ctx, env.Options{AuditLog: true, AuditBodies: true, Cluster: options.Faults}, options)
+}
+
+// runScenarios runs all scenarios that match, and returns the errors of all.
+func runScenarios(ctx context.Context, options soak.Options, selected string) error {
+	matches, err := regexp.Compile(selected)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, scenario := range soak.Scenarios() {
+		if !matches.MatchString(scenario.Name) || ctx.Err() != nil {
+			continue
+		}
+		fmt.Printf("\n%s: %d components for %s, seed %d\n", scenario.Name, options.Components, options.Duration, options.Seed)
+		options.Scenario, options.Faults = &scenario, true
+		if err := runOne(ctx, env.Options{AuditLog: true, AuditBodies: true, Cluster: true, Servers: soak.Servers}, options); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", scenario.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func runOne(ctx context.Context, cluster env.Options, options soak.Options) error {
+	e, err := env.Start(ctx, cluster)
 	if err != nil {
 		return err
 	}
