@@ -205,6 +205,18 @@ REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --qui
 bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000,1000x20,flux, ROUNDS=5, OUT=docs, BENCH=life or plan).
 	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
 
+SITE_VERSION = $(or $(VERSION),main)
+
+.PHONY: site
+site: ## Build the site of the documents into bin/site/VERSION, beside those of other versions (VERSION=main, BASE=/); this needs npm.
+	@rm -rf bin/site-src && mkdir -p bin/site bin/site-src
+	cp -R site/. bin/site-src/ && rm -rf bin/site-src/node_modules && cp -R docs bin/site-src/docs
+	cd bin/site-src && npm ci --no-audit --no-fund && \
+		VERSION='$(SITE_VERSION)' VERSIONS="$$(ls ../site | sort -rV | grep -vx '$(SITE_VERSION)' | tr '\n' ' ')$(SITE_VERSION)" BASE='$(or $(BASE),/)' \
+		CRDS="$$(ls $(CURDIR)/examples/*/config/crd/*.yaml | tr '\n' ' ')" npx vitepress build
+	rm -rf 'bin/site/$(SITE_VERSION)' && mv bin/site-src/dist 'bin/site/$(SITE_VERSION)'
+	@echo "Serve it with: python3 -m http.server -b 127.0.0.1 -d bin/site, and open /$(SITE_VERSION)/."
+
 .PHONY: test-ha
 test-ha: assets ## Disturb 40 components while one of three API servers, or etcd, fails in nine ways (HA=regexp, SOAK=1m, SEED=n; minutes each).
 	@mkdir -p bin
