@@ -218,7 +218,7 @@ site: ## Build the site of the documents into bin/site/VERSION, beside those of 
 	@echo "Serve it with: python3 -m http.server -b 127.0.0.1 -d bin/site, and open /$(SITE_VERSION)/."
 
 .PHONY: test-ha
-test-ha: assets ## Disturb 40 components while one of three API servers, or etcd, fails in nine ways (HA=regexp, SOAK=1m, SEED=n; minutes each).
+test-ha: assets ## Disturb 40 components while one of three API servers, or etcd, fails in ten ways (HA=regexp, SOAK=1m, SEED=n; minutes each).
 	@mkdir -p bin
 	$(GO) build -o bin/ ./test/bench/cmd/soak
 	$(WITH_ASSETS) bin/soak -ha -components 40 -duration '$(or $(SOAK),1m)' $(if $(HA),-run '$(HA)') $(if $(SEED),-seed $(SEED))

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/corbel-run/corbel/test/bench/measure"
+	"github.com/corbel-run/corbel/test/bench/operator"
 	"github.com/corbel-run/corbel/test/bench/report"
 	"github.com/corbel-run/corbel/test/env"
 	"github.com/corbel-run/corbel/test/wire"
@@ -43,6 +45,7 @@ func Scenarios() []Scenario {
 		{"watches that go on are answered with 410", expiredWatches},
 		{"admission denies deletions", deniedDeletions},
 		{"an aggregated API is away", aggregatedAPIAway},
+		{"the conversion webhook of the components is away", conversionAway},
 	}
 }
 
@@ -112,6 +115,7 @@ func restored(ctx context.Context, s *soak) error {
 		return nil
 	}
 	s.killed = append(s.killed, time.Now())
+	s.strikes["restored"]++
 	return s.env.RestoreBackup(context.WithoutCancel(ctx))
 }
 
@@ -182,6 +186,40 @@ func aggregatedAPIAway(ctx context.Context, s *soak) error {
 		},
 	}}
 	return s.with(ctx, service)
+}
+
+// conversionAway lets no component be written: the storage has another version, and the webhook that converts does not answer.
+func conversionAway(ctx context.Context, s *soak) error {
+	err := s.changeDefinition(ctx, func(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
+		if len(spec.Versions) == 1 {
+			spec.Versions = append(spec.Versions, *spec.Versions[0].DeepCopy())
+			spec.Versions[1].Name = "v2"
+		}
+		spec.Versions[0].Storage, spec.Versions[1].Storage = false, true
+		spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert")}, ConversionReviewVersions: []string{"v1"},
+		}}
+	})
+	if err != nil {
+		return ignoreEnd(ctx, err)
+	}
+	sleep(ctx, 2*long)
+	err = s.changeDefinition(context.WithoutCancel(ctx), func(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
+		spec.Versions[0].Storage, spec.Versions[1].Storage = true, false
+		spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
+	})
+	sleep(ctx, short)
+	return err
+}
+
+// changeDefinition changes the definition of the components.
+func (s *soak) changeDefinition(ctx context.Context, change func(*apiextensionsv1.CustomResourceDefinitionSpec)) error {
+	crd := operator.CRD()
+	if err := s.Get(ctx, client.ObjectKeyFromObject(crd), crd); err != nil {
+		return err
+	}
+	change(&crd.Spec)
+	return s.Update(ctx, crd)
 }
 
 // with creates objects, waits, and deletes them.
