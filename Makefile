@@ -202,8 +202,8 @@ SIZES ?= 100,1000
 REVISION = $(shell git rev-parse --short HEAD 2>/dev/null)$(shell git diff --quiet HEAD -- '*.go' go.mod 2>/dev/null || echo ' with changes')
 
 .PHONY: bench
-bench: assets bin/bench ## Measure against a real API server into docs/performance.* (SIZES=5000,20000,1000x20,flux, ROUNDS=5, OUT=docs, BENCH=life or plan).
-	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
+bench: assets bin/bench ## Measure against a real API server into docs/evidence/performance.* (SIZES=5000,20000,1000x20,flux, ROUNDS=5, OUT=docs/evidence, BENCH=life or plan).
+	$(WITH_ASSETS) bin/bench -sizes '$(SIZES)' -rounds $(or $(ROUNDS),0) -out '$(or $(OUT),docs/evidence)' -flux bin/bench-flux -helm bin/bench-helm $(if $(BENCH),-only '$(BENCH)') -revision '$(REVISION)'
 
 SITE_VERSION = $(or $(VERSION),main)
 

@@ -45,5 +45,5 @@ func (r *Report) replace(text string) (string, error) {
 	if !opened || !closed {
 		return "", fmt.Errorf("the comments %q and %q are missing", strings.TrimSpace(beginMarker), end)
 	}
-	return before + beginMarker + "\n" + r.Tables() + "\n" + end + after, nil
+	return before + beginMarker + "\n" + r.Page() + "\n" + end + after, nil
 }

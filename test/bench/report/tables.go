@@ -61,12 +61,16 @@ func (s Size) title() string {
 
 func (s Size) where() string {
 	w := s.Where
-	rounds := fmt.Sprintf("medians of %d rounds", s.Rounds)
-	if s.Rounds == 1 {
-		rounds = "one round"
-	}
 	return fmt.Sprintf("Revision %s, %s; %d cores (%s) and %d GiB of memory, %s, %s, Kubernetes %s; %s; load average of the machine before the run: %.1f.\n",
-		w.Revision, w.Time.Format("2006-01-02 15:04 MST"), w.Cores, w.Processor, w.MemoryGiB, w.System, w.Go, w.Kubernetes, rounds, w.Load)
+		w.Revision, w.Time.Format("2006-01-02 15:04 MST"), w.Cores, w.Processor, w.MemoryGiB, w.System, w.Go, w.Kubernetes, s.averaged(), w.Load)
+}
+
+// averaged is the number of rounds behind a figure.
+func (s Size) averaged() string {
+	if s.Rounds == 1 {
+		return "one round"
+	}
+	return fmt.Sprintf("medians of %d rounds", s.Rounds)
 }
 
 func (s Size) requests() string {
@@ -190,7 +194,7 @@ func (s Size) memory() string {
 	if len(start) == 0 || len(rest) == 0 {
 		return ""
 	}
-	bytes := (rest.Heap() - start.Heap()) / float64(s.Total())
+	bytes := s.bytesPerObject()
 	line := fmt.Sprintf("- Heap without garbage: %s without a component, %s at rest, which is %.0f bytes an object", mebibytes(start.Heap()), mebibytes(rest.Heap()), bytes)
 	if s.Objects >= 1000 { // with few objects other things count more
 		line += fmt.Sprintf("; the goal is %d: %s", maxBytesPerObject, mark(bytes <= maxBytesPerObject))

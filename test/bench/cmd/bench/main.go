@@ -60,13 +60,13 @@ func parse() (settings, error) {
 	s := settings{load: measure.LoadAverage()}
 	sizes := flag.String("sizes", "100,1000", "numbers of dependent objects of one component; or 1000x20 for 1000 components of 20; or flux for 1000 components of a chart, flux:100 for 100")
 	flag.IntVar(&s.rounds, "rounds", 0, "how often each size is measured; default 5, but 3 from 5,000 objects on and 1 from 20,000 on")
-	flag.StringVar(&s.out, "out", "docs", "folder of performance.json, performance.md and performance.svg")
+	flag.StringVar(&s.out, "out", "docs/evidence", "folder of performance.json, performance.md and performance.svg")
 	flag.StringVar(&s.flux, "flux", "", "program of test/bench/flux; empty leaves Flux out")
 	flag.StringVar(&s.helm, "helm", "", "command of Helm, for plans and charts; empty leaves Helm out")
 	flag.StringVar(&s.only, "only", "", "what is measured: life, plan; empty is both")
 	flag.StringVar(&s.revision, "revision", "", "revision of Corbel, for the report")
 	flag.StringVar(&s.profiles, "profiles", "", "folder for profiles of processor time and heap of the operator in each scenario, and of the processor time of the API server while charts are installed; they cost a little time")
-	flag.BoolVar(&s.draw, "draw", false, "measure nothing; only write tables and chart from performance.json again")
+	flag.BoolVar(&s.draw, "draw", false, "measure nothing; write the page and the chart from performance.json again, and print all tables with goals and processor times")
 	flag.Parse()
 	var errs []error
 	if !slices.Contains([]string{"", life, plan}, s.only) {
@@ -129,6 +129,7 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	if s.draw {
+		fmt.Println(all.Tables())
 		return all.Publish(s.out)
 	}
 	if s.only != plan {
