@@ -72,6 +72,9 @@ func playBoth(t *testing.T, seed uint64) int {
 		}
 		compare("what was done", want, real.reconcile(version, deleting))
 		compare("what was read before the first write", memory.read, real.read())
+		if !deleting {
+			compare("the outputs, fresh and published,", real.fresh(version), real.published())
+		}
 	}
 	for range events {
 		if acts := memory.possible(); len(acts) > 0 && rng.IntN(3) > 0 {
@@ -97,6 +100,9 @@ func playBoth(t *testing.T, seed uint64) int {
 		})
 		compare("the world at rest", before, real.look())
 		compare("what is read at rest", memory.read, real.read())
+		if !deleting {
+			compare("the outputs at rest, fresh and published,", real.fresh(version), real.published())
+		}
 	}
 	return events
 }

@@ -37,6 +37,7 @@ type realCluster struct {
 	engine    *reconciler.Reconciler
 	namespace string
 	inventory v1alpha1.Inventory
+	outputs   []reconciler.Output
 	gone      bool
 	gate      *wire.Gate
 }
@@ -89,6 +90,7 @@ func (r *realCluster) manifest(w Want) client.Object {
 		v1alpha1.AnnotationAdoptionPolicy: string(set.Adoption), v1alpha1.AnnotationReconcilePolicy: string(set.Reconcile),
 		v1alpha1.AnnotationUpdatePolicy: string(set.Update), v1alpha1.AnnotationDeletePolicy: string(set.Delete),
 		v1alpha1.AnnotationApplyOrder: fmt.Sprint(set.Order.Apply), v1alpha1.AnnotationDeleteOrder: fmt.Sprint(set.Order.Delete),
+		v1alpha1.AnnotationOutput + "." + w.Key.Kind + "-" + w.Key.Name: "self.metadata.labels.value",
 	}
 	if set.Order.Purge != nil {
 		annotations[v1alpha1.AnnotationPurgeOrder] = fmt.Sprint(*set.Order.Purge)
@@ -134,7 +136,7 @@ func (r *realCluster) reconcile(version int, deleting bool) []string {
 			Owner: owner, Namespace: r.namespace, Objects: objects, Inventory: r.inventory, Record: record,
 		})
 	}
-	r.inventory = outcome.Inventory
+	r.inventory, r.outputs = outcome.Inventory, outcome.Outputs
 	var did []string
 	for verb, n := range outcome.Steps {
 		for range n {
@@ -193,6 +195,36 @@ func (r *realCluster) act(act Act) {
 	if act.Kind == ActCreateOwned {
 		r.patch(act.Key, ownership(otherOwner.ID, otherOwner.Ref.String()))
 	}
+}
+
+// published are the outputs that the last reconcile has found, in the form of fresh.
+func (r *realCluster) published() (lines []string) {
+	for _, output := range r.outputs {
+		if output.Found {
+			lines = append(lines, output.Name+": "+output.Value)
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// fresh are the outputs that the desired objects have now, if they are ours alone.
+func (r *realCluster) fresh(version int) (lines []string) {
+	r.t.Helper()
+	for _, w := range r.config.Components[0][version] {
+		o := r.bare(w.Key, "")
+		err := r.Get(r.t.Context(), client.ObjectKeyFromObject(o), o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		check.NoError(r.t, err)
+		owner := o.GetAnnotations()[reconcilerName+"/"+vocabulary.AnnotationOwner]
+		if strings.Contains(owner, "/"+r.namespace+"/a/") && o.GetAnnotations()[helmAnnotation] == "" {
+			lines = append(lines, w.Key.Kind+"-"+w.Key.Name+": "+o.GetLabels()["value"])
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 func (r *realCluster) look() []string {
