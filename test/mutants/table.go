@@ -26,6 +26,10 @@ const (
 	verdictTests    = "./pkg/component/internal/verdict"
 	secretsTests    = "./internal/confidential"
 	kubeconfigTests = "./internal/kubeconfig"
+	outputsTests    = "./pkg/component/internal/outputs"
+	requireTests    = "./pkg/component/internal/references"
+	conditionTests  = "./internal/requirement"
+	statusTests     = "./pkg/status"
 )
 
 // mutants are the rules of the engine, each broken in one way. The old texts are
@@ -177,7 +181,51 @@ var mutants = []mutant{
 	{"the log has bodies that are cut off", "internal/confidential/log.go", `content["kind"] == nil {
 		return true`, `content["kind"] == nil {
 		return false`, []string{secretsTests}},
-	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_, _ = key, hiddenValue", []string{"./pkg/status"}},
+	{"an expression sees the values of a Secret", "pkg/status/readywhen.go", "values[key] = hiddenValue", "_, _ = key, hiddenValue", []string{statusTests}},
+
+	// What a component publishes.
+	{"a secret output is in the status", "pkg/component/internal/outputs/outputs.go", "case output.Found && output.Secret:", "case false:", []string{outputsTests}},
+	{"an output of a Secret is plain", "pkg/reconciler/outputs.go", "value.OfSecret || ", "", []string{reconcilerTests}},
+	{"an output of a manifest with a value of a Secret is plain", "pkg/reconciler/outputs.go", "value.OfManifest && confidential.Is(ctx)", "value.OfManifest && confidential.Is(ctx) && false", []string{reconcilerTests}},
+	{"an output of an object of another owner is published", "pkg/reconciler/outputs.go", "in.Owner.Owns(live.Ownership)", "true", []string{reconcilerTests}},
+	{"an output of an object that was not read is gone", "pkg/reconciler/outputs.go", "live.Existence != plan.Present || !evaluated", "!evaluated && live.Existence == plan.Present", []string{reconcilerTests}},
+	{"an output that cannot be evaluated does not hold back Ready", "pkg/reconciler/internal/observe/outputs.go", "if err == nil || ", "if true || ", []string{observeTests}},
+	{"an output hides that its object has failed", "pkg/reconciler/internal/observe/outputs.go", "found.Readiness != plan.Ready && found.Readiness != plan.ReadinessUnknown", "false", []string{observeTests}},
+	{"a message has a value of a Secret", "pkg/reconciler/internal/observe/outputs.go", "if !value.OfSecret && ", "if ", []string{observeTests}},
+	{"a message has a value of a manifest", "pkg/reconciler/internal/observe/outputs.go", "!value.OfManifest && ", "", []string{observeTests}},
+	{"a message has a value of a secret output", "pkg/reconciler/internal/observe/outputs.go", " && !output.Secret {", " {", []string{observeTests}},
+	{"an object in the watch has outputs of other expressions", "pkg/reconciler/internal/observe/recall.go", "return !slices.ContainsFunc(outputs,", "return true || !slices.ContainsFunc(outputs,", []string{observeTests}},
+	{"an expression about the spec is plain", "pkg/status/output.go", `if field != "status" && `, `if field != "status" && field != "spec" && `, []string{statusTests}},
+	{"an expression about the whole object is plain", "pkg/status/output.go", `if field != "status" && `, `if field != "" && field != "status" && `, []string{statusTests}},
+	{"the Secret of outputs exists before the status names it", "pkg/component/internal/outputs/outputs.go", "if err := commit(ctx); err != nil {", "if err := commit(ctx); err != nil && false {", []string{outputsTests}},
+	{"a process that may be deposed writes the Secret of outputs", "pkg/component/internal/outputs/outputs.go", "if err := p.Leading(); err != nil {\n\t\treturn nil, err", "if err := p.Leading(); err != nil && false {\n\t\treturn nil, err", []string{outputsTests}},
+	{"a process that may be deposed deletes the Secret of outputs", "pkg/component/internal/outputs/outputs.go", "if err := p.Leading(); err != nil {\n\t\treturn err", "if err := p.Leading(); err != nil && false {\n\t\treturn err", []string{outputsTests}},
+	{"a write of the Secret of outputs without the resourceVersion", "pkg/component/internal/outputs/outputs.go", "client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})", "client.MergeFrom(secret.DeepCopy())", []string{outputsTests}},
+	{"a deletion of the Secret of outputs without the uid", "pkg/component/internal/outputs/outputs.go", "client.Preconditions{UID: &secret.UID}", "client.Preconditions{}", []string{outputsTests}},
+	{"a Secret of another owner gets outputs", "pkg/component/internal/outputs/outputs.go", "case !p.owns(obj, secret):", "case false:", []string{outputsTests}},
+	{"a Secret of another owner is deleted with the outputs", "pkg/component/internal/outputs/outputs.go", "if err == nil && p.owns(obj, secret) {", "if err == nil {", []string{outputsTests}},
+	{"a Secret of another owner counts as that of the outputs", "pkg/component/internal/outputs/outputs.go", " || !p.owns(obj, secret)) {", ") {", []string{outputsTests}},
+	{"other values in the Secret of outputs are not noticed", "pkg/component/internal/outputs/outputs.go", "sum != status.OutputsDigest || ", `sum == "" || `, []string{outputsTests}},
+	{"the Secret of outputs has no owner", "pkg/component/internal/outputs/outputs.go", "Name: key.Name, OwnerReferences: owners}", "Name: key.Name}", []string{outputsTests}},
+	{"an output of an object that was not read leaves the status", "pkg/component/internal/outputs/outputs.go", "case output.Unknown && published:", "case false && published:", []string{outputsTests}},
+	{"an output of an object that was not read leaves the Secret", "pkg/component/internal/outputs/outputs.go", "unknown = true", "unknown = false", []string{outputsTests}},
+
+	// What a component requires.
+	{"an input comes from a Secret of another owner", "pkg/component/internal/references/require.go", "return value, is && owned, nil", "return value, is && (owned || true), nil", []string{requireTests}},
+	{"an input of a Secret is not confidential", "pkg/component/internal/references/require.go", "confidential.Note(ctx)", "confidential.Note(context.Background())", []string{requireTests}},
+	{"any namespace may be required", "pkg/component/internal/references/require.go", "if !t.allow(namespace, component) {", "if false {", []string{requireTests}},
+	{"any object without a namespace may be required", "pkg/component/internal/references/require.go", "} else if !l.terms.allow(of.namespace, l.component) {", "} else if false {", []string{requireTests}},
+	{"RequireNamespaces allows all namespaces", "pkg/component/internal/references/require.go", `slices.Contains(t.Namespaces, "*")`, "len(t.Namespaces) > 0", []string{requireTests}},
+	{"a component requires itself", "pkg/component/internal/references/require.go", "if kind == t.Kind && ", "if kind != t.Kind && ", []string{requireTests}},
+	{"an object that is not ready is enough", "pkg/component/internal/references/require.go", "if now.Readiness != status.Ready && mustBeReady {", "if now.Readiness == status.Failed && mustBeReady {", []string{requireTests}},
+	{"an output that is missing is an empty input", "pkg/component/internal/references/require.go", "if len(lacks) > 0 {", "if len(lacks) > 0 && false {", []string{requireTests}},
+	{"an object that is missing is not waited for", "pkg/component/internal/references/require.go", `if missing != "" && waits {`, `if missing != "" && false {`, []string{requireTests}},
+	{"a deletion waits for what the component requires", "pkg/component/internal/references/require.go", `if missing != "" && waits {`, `if missing != "" {`, []string{requireTests}},
+	{"two inputs have one path", "pkg/component/internal/references/require.go", "; taken {", "; taken && false {", []string{requireTests}},
+	{"an input is no part of a revision", "pkg/component/requirements.go", "; with != nil {", "; with != nil && false {", []string{componentTests}},
+	{"a condition sees the spec", "internal/requirement/requirement.go", `{"status"},`, `{"status"}, {"spec"},`, []string{conditionTests}},
+	{"a condition sees all metadata", "internal/requirement/requirement.go", `{"metadata", "name"}`, `{"metadata"}`, []string{conditionTests}},
+	{"a condition sees the whole object", "internal/requirement/requirement.go", "object = visible(object)", "_ = visible(object)", []string{conditionTests}},
 
 	// When a new revision is ready.
 	{"a container that was started a moment ago is available", "internal/pods/available.go", "!now.Before(available) ||", "true ||", []string{podsTests}},

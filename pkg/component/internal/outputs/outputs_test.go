@@ -129,6 +129,53 @@ func TestTheStatusNamesASecretOutputBeforeTheSecretExists(t *testing.T) {
 	}
 }
 
+func TestASecretOfAnotherOwnerIsNeitherWrittenNorDeleted(t *testing.T) {
+	foreign := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "main-outputs", OwnerReferences: []metav1.OwnerReference{{APIVersion: "test.corbel.run/v1", Kind: "Widget", Name: "other"}}},
+		Data:       map[string][]byte{"password": []byte("theirs")},
+	}
+	server := fake.NewClientBuilder().WithObjects(foreign).Build()
+	w := newWidget()
+	if err := publisher(server).Publish(t.Context(), w, password("one"), noCommit); err == nil || !strings.Contains(err.Error(), "does not belong to") {
+		t.Errorf("got %v", err)
+	}
+	check.NoError(t, publisher(server).Publish(t.Context(), w, nil, noCommit))
+	if got := string(secretOf(t, server).Data["password"]); got != "theirs" || len(w.status.SecretOutputs) > 0 {
+		t.Errorf("the Secret has %q, and the status %v", got, w.status.SecretOutputs)
+	}
+	// A Secret that has become that of another owner is noticed, whatever its values are.
+	check.NoError(t, server.Delete(t.Context(), foreign))
+	check.NoError(t, publisher(server).Publish(t.Context(), w, password("one"), noCommit))
+	stolen := secretOf(t, server)
+	stolen.OwnerReferences = foreign.OwnerReferences
+	check.NoError(t, server.Update(t.Context(), stolen))
+	if publisher(server).Check(t.Context(), w); w.status.OutputsDigest != "" {
+		t.Error("the Secret of another owner is taken for the own one")
+	}
+}
+
+// TestADeletionOfAnOldSecretIsRefused lets another process create the Secret anew between the read and the deletion of this one.
+func TestADeletionOfAnOldSecretIsRefused(t *testing.T) {
+	server := fake.NewClientBuilder().Build()
+	w := newWidget()
+	check.NoError(t, publisher(server).Publish(t.Context(), w, password("one"), noCommit))
+	before := secretOf(t, server)
+	before.UID = "one"
+	check.NoError(t, server.Update(t.Context(), before))
+	late := interceptor.NewClient(server, interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
+			demanded := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
+			if demanded == nil || demanded.UID == nil || *demanded.UID != before.UID {
+				t.Errorf("the deletion demands %+v", demanded)
+			}
+			return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, before.Name, errors.New("the UID is another one"))
+		},
+	})
+	if err := publisher(late).Publish(t.Context(), w, nil, noCommit); !apierrors.IsConflict(err) || len(w.status.SecretOutputs) == 0 {
+		t.Errorf("got %v, and the status %v", err, w.status.SecretOutputs)
+	}
+}
+
 func TestAnOutputOfAnObjectThatIsNotReadStays(t *testing.T) {
 	server := fake.NewClientBuilder().Build()
 	w := newWidget()
@@ -138,6 +185,9 @@ func TestAnOutputOfAnObjectThatIsNotReadStays(t *testing.T) {
 	check.NoError(t, first.Publish(t.Context(), w, found, noCommit))
 	if watched != referenceTo(secretOf(t, server)) || watched.ResourceVersion == "" {
 		t.Errorf("%+v is watched", watched)
+	}
+	if owners := secretOf(t, server).OwnerReferences; len(owners) != 1 || owners[0].UID != w.UID || len(w.status.Outputs) != 1 {
+		t.Errorf("the owners are %v, and the outputs %v", owners, w.status.Outputs)
 	}
 	unread := []reconciler.Output{{Name: "password", Unknown: true}, {Name: "host", Unknown: true}}
 	check.NoError(t, publisher(server).Publish(t.Context(), w, unread, noCommit))

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
 )
 
@@ -209,7 +210,11 @@ func TestRequirementsAreReadOnceAndWatched(t *testing.T) {
 	a, _ := required(0, "Database", "main", inputs)
 	b, _ := required(1, "Database", "main", Requirement{Inputs: map[string]string{"b": "password"}})
 	c, _ := required(2, "Database", "gone", Requirement{})
-	_, versions := Load(t.Context(), fake.NewClientBuilder().WithObjects(requirementObjects()...).Build(), testTerms(), app, []Found{a, b, c})
+	ctx := confidential.Start(t.Context(), false)
+	_, versions := Load(ctx, fake.NewClientBuilder().WithObjects(requirementObjects()...).Build(), testTerms(), app, []Found{a, b, c})
+	if !confidential.Is(ctx) {
+		t.Error("it is not noted that a Secret was read")
+	}
 	var got []string
 	for _, v := range versions {
 		got = append(got, fmt.Sprintf("%s %s/%s %t", v.Type.Resource, v.Namespace, v.Name, v.ResourceVersion != ""))
