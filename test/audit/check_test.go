@@ -81,6 +81,8 @@ func (l line) event() env.AuditEvent {
 			labels[name+"/owner-id"] = "id-" + value
 		case "shared":
 			labels[name+"/shared"], annotations[name+"/shared"] = "true", "hash "+value
+		case "type":
+			object["type"] = value
 		case "deleting":
 			metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 		case "finalizer":
@@ -139,6 +141,13 @@ func TestForgedLogs(t *testing.T) {
 		{name: "the Secret of the revisions is created and changed", log: append(slices.Clone(good),
 			line{user: "operator", verb: "create", object: "Secret main-revisions-0123456789", answer: "uid=u2 rv=3"},
 			line{user: "operator", verb: "patch", object: "Secret main-revisions-0123456789", answer: "uid=u2 rv=4"})},
+		{name: "the Secret of the outputs is created and changed", log: append(slices.Clone(good),
+			line{user: "operator", verb: "create", object: "Secret main-outputs", answer: "uid=u2 rv=3 type=" + name + "/outputs"},
+			line{user: "operator", verb: "patch", object: "Secret main-outputs", answer: "uid=u2 rv=4 type=" + name + "/outputs", sent: `{"metadata":{"resourceVersion":"3"}}`})},
+		{name: "the Secret of the outputs is written blindly", log: append(slices.Clone(good),
+			line{user: "operator", verb: "patch", object: "Secret main-outputs", answer: "uid=u2 rv=4 type=" + name + "/outputs", sent: `{"data":{}}`}), want: []string{"S2"}},
+		{name: "another Secret gets the outputs", log: append(slices.Clone(good),
+			line{user: "operator", verb: "patch", object: "Secret main-outputs", answer: "uid=u2 rv=4 type=Opaque", sent: `{"metadata":{"resourceVersion":"3"}}`}), want: []string{"S2"}},
 		{name: "created before the record", log: []line{recorded(""), created("uid=u1 owner=main")}, want: []string{"S1"}},
 		{name: "created after a record that a killed server did not log", log: []line{
 			{user: "operator", verb: "patch", object: "Shop main", answer: "uid=uid-main rv=5 finalizer=" + name}, created("uid=u1 owner=main"),

@@ -18,6 +18,7 @@
 // What an operator keeps for itself is no dependent, because it has neither the label nor the
 // annotation of one: the Secrets of large inventories, and the one of a component's revisions with
 // random values and with the manifests of its history, and those with answers to requests for previews. They are the operator's to write.
+// A write of the Secret of outputs demands a version. No other Secret of its name is written.
 //
 // The environment of the test needs the options AuditLog and AuditBodies.
 package audit

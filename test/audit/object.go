@@ -131,6 +131,9 @@ func (r *replay) check(k key, before *object, after body) {
 	switch {
 	case e.Verb == "delete":
 		r.checkDeletion(k, before)
+	case k.kind == "Secret" && strings.HasSuffix(k.name, "-outputs") && now.owner == "":
+		r.checkOutputs(known, before, now)
+		return // no dependent
 	case now.shared != "" || known && before.owned.shared != "":
 		r.checkShared(k, before, now)
 	case now.owner != "" && now.id != "":
@@ -173,6 +176,16 @@ func (r *replay) checkWrite(k key, before *object, after body, now ownership) {
 		r.violate("S2", "it belongs to %s, and the adoption policy is %q", before.owned.describe(), policy)
 	case before.owned.isEmpty() && policy == "never" && c.items[k] != before.uid:
 		r.violate("S2", "it has no owner, and the adoption policy is never")
+	}
+}
+
+// checkOutputs checks a write to a Secret with the name of a Secret of outputs.
+func (r *replay) checkOutputs(known bool, before *object, now ownership) {
+	switch {
+	case !now.ours || known && !before.owned.ours:
+		r.violate("S2", "it is written, and is no Secret of outputs")
+	case r.event.Verb != "create" && parse(r.event.Sent).Metadata.ResourceVersion == "":
+		r.violate("S2", "the write of a Secret of outputs demands no version")
 	}
 }
 
