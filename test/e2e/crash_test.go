@@ -32,7 +32,7 @@ import (
 // touched.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	for _, s := range slices.Concat(scenarios, rolloutScenarios) {
+	for _, s := range slices.Concat(scenarios, rolloutScenarios, outputScenarios) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			started := time.Now()
@@ -303,7 +303,7 @@ func (c *crasher) requests() []string {
 func isBackground(r *http.Request) bool {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	discovery := len(parts) <= 2 || parts[0] == "apis" && len(parts) == 3 || parts[0] == "openapi"
-	return discovery || isWatch(r) || isInformer(r) || isOfDependents(r) || isEvent(r)
+	return discovery || isWatch(r) || isInformer(r) || isOfDependents(r) || isOfReference(r) || isEvent(r)
 }
 
 // isInformer reports whether a request is the manager's list of all Bundles, or the

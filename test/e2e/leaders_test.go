@@ -71,6 +71,14 @@ var (
 			desired: to([]string{configMap("a", "2", "update-policy", "recreate")}),
 			then:    to([]string{configMap("a", "3", "update-policy", "recreate")}),
 		},
+		{name: "publish outputs, then others", desired: to(withOutputs("1")), then: to(withOutputs("2"))},
+		{name: "publish outputs, then delete", desired: to(withOutputs("1")), then: deleted},
+		{
+			name: "publish a change of another client, then the next one", before: []change{to(withOutputs("1"))},
+			desired: change{content: withOutputs("1"), late: "1"}, then: change{content: withOutputs("1"), late: "2"},
+		},
+		{name: "withdraw secret outputs, then publish them", before: []change{to(withOutputs("1"))}, desired: to([]string{configMap("other", "1")}), then: to(withOutputs("2"))},
+		{name: "delete with outputs, then publish those of a new component", before: []change{to(withOutputs("1"))}, desired: deleted, then: to(withOutputs("2")), anew: true},
 		{
 			name: "install a chart, then change", chart: true, desired: to(chartOne), then: to(chartTwo),
 			applied: ownTwo, retained: ranOfChart,
@@ -241,6 +249,8 @@ func (f *fixture) ask(t testing.TB, s succession, c change) {
 		err = client.IgnoreNotFound(f.Delete(t.Context(), bundle))
 	case c.content == nil:
 		err = nil
+	case err == nil && c.late != "":
+		f.setLate(t, "source", c.late)
 	case err == nil:
 		c.do(t, f, "main")
 	default:
@@ -274,6 +284,9 @@ func (f *fixture) isSettled(ctx context.Context, c change) error {
 	}
 	if pinnedTo(bundle) != c.rollbackTo {
 		return fmt.Errorf("the history is %q, want the manifests of revision %d", historyOf(bundle), c.rollbackTo)
+	}
+	if got := bundle.Status.Outputs["late"]; got != c.late {
+		return fmt.Errorf("the output late is %q, want %q", got, c.late)
 	}
 	return nil
 }
@@ -320,7 +333,7 @@ func (s succession) check(t *testing.T, f *fixture, cast *cast, b *barrier) {
 		if diff := cmp.Diff(recorded, owned); diff != "" {
 			return errors.New("what is recorded and what is there (-recorded +there):\n" + diff)
 		}
-		return nil
+		return f.checkOutputs(ctx, "main")
 	})
 	for name := range f.late {
 		t.Logf("the creation of %s was on its way and came too late", name)

@@ -5,7 +5,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -13,17 +15,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component"
+	"github.com/corbel-run/corbel/pkg/component/testdata/widget"
 	"github.com/corbel-run/corbel/pkg/manifests"
 	corbeltypes "github.com/corbel-run/corbel/pkg/types"
 )
 
-// publishing adds outputs to the first objects of a generator: one is secret.
-func publishing(generator manifests.Generator, outputs int) manifests.Generator {
+// addOutputs adds outputs to the first objects of a generator: one is secret.
+func addOutputs(generator manifests.Generator, outputs int) manifests.Generator {
 	return manifests.GeneratorFunc(func(ctx context.Context, namespace, name string, parameters corbeltypes.Unstructurable) ([]client.Object, error) {
 		objects, err := generator.Generate(ctx, namespace, name, parameters)
 		for i := range outputs {
@@ -55,6 +62,38 @@ func (f *fixture) requiring(t testing.TB, n int) *Bundle {
 	return bundle
 }
 
+// outputScenarios are about a component with outputs, and about a component that gets its manifests of an output of another one.
+var outputScenarios = []*scenario{
+	{
+		name:      "change outputs",
+		installed: map[string][]string{"main": withOutputs("1")},
+		desired:   map[string][]string{"main": withOutputs("2")},
+		owned:     []string{"ConfigMap $NS/source", "Secret $NS/login"},
+		after: func(t testing.TB, f *fixture) {
+			eventually(t, "the outputs of the objects", func(ctx context.Context) error { return f.checkOutputs(ctx, "main") })
+		},
+	},
+	{
+		name: "change an output that another component requires",
+		settings: func(name string, spec *BundleSpec) {
+			if name == "main" {
+				spec.Requires = []component.Requirement{{
+					APIVersion: widget.GroupVersion.String(), Kind: "Widget", Name: "other", Inputs: map[string]string{"manifests": "manifests"},
+				}}
+			}
+		},
+		installed: map[string][]string{"main": {configMap("a", "1")}, "other": publishing(configMap("a", "1"))},
+		desired:   map[string][]string{"main": {configMap("a", "2")}, "other": publishing(configMap("a", "2"))},
+		history:   []string{"2 Ready", "1 Ready"}, // main has one revision for each value of the output
+		owned:     []string{"ConfigMap $NS/a", "ConfigMap $NS/manifests"},
+	},
+}
+
+// publishing is an object with a manifest as an output.
+func publishing(manifest string) []string {
+	return []string{configMap("manifests", manifest, "output.manifests", "self.data.version")}
+}
+
 // TestRequestsOfOutputsAndRequirements counts what outputs and requirements cost beside the same component without them.
 func TestRequestsOfOutputsAndRequirements(t *testing.T) {
 	const n = 100
@@ -62,7 +101,7 @@ func TestRequestsOfOutputsAndRequirements(t *testing.T) {
 		f := newFixture(t)
 		traffic, renderings := &traffic{skips: isInformer}, atomic.Int64{}
 		bundle := f.requiring(t, requirements)
-		o := f.startWith(t, publishing(configMaps(n, &renderings), outputs), traffic.wrap)
+		o := f.startWith(t, addOutputs(configMaps(n, &renderings), outputs), traffic.wrap)
 		f.ready(t, bundle)
 		install = traffic.drain()
 		for range 3 {
@@ -76,7 +115,7 @@ func TestRequestsOfOutputsAndRequirements(t *testing.T) {
 			if got := len(bundle.Status.Outputs); got != outputs-1 {
 				t.Errorf("%d outputs, want %d", got, outputs-1)
 			}
-			f.setLate(t, 1, "late")
+			f.setLate(t, "config-1", "late")
 			f.published(t, bundle, 1, "late")
 			change = traffic.drain()
 		}
@@ -99,13 +138,52 @@ func TestRequestsOfOutputsAndRequirements(t *testing.T) {
 }
 
 // setLate sets a key that the manifest of a ConfigMap does not have.
-func (f *fixture) setLate(t testing.TB, i int, value string) {
+func (f *fixture) setLate(t testing.TB, name, value string) {
 	t.Helper()
-	live := f.configMap(t, "config-"+strconv.Itoa(i))
-	live.Data["late"] = value
-	if err := f.Update(t.Context(), live); err != nil {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"late":`+strconv.Quote(value)+`}}`))
+	if err := f.Patch(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}, patch); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// withOutputs are objects with outputs of the component; two of them are secret.
+func withOutputs(version string) []string {
+	return []string{
+		configMap("source", version, "output.version", "self.data.version", "output.late", "self.?data.?late", "secret-output.late-secret", "'x-' + self.data.?late.orValue('')"),
+		secret("login", version, "output.password", "self.data.version"),
+	}
+}
+
+// checkOutputs returns an error if a component has not published exactly the outputs of the objects of withOutputs. Without such objects,
+// or without the component, there is no Secret of outputs.
+func (f *fixture) checkOutputs(ctx context.Context, name string) error {
+	bundle, source, login, published := f.named(name), &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Secret{}
+	read := func(object client.Object, name string) error {
+		return client.IgnoreNotFound(f.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, object))
+	}
+	err := errors.Join(read(bundle, name), read(source, "source"), read(login, "login"), read(published, vocabulary.OutputsSecret(name)))
+	if err != nil {
+		return err
+	}
+	plain, secret := map[string]string{}, map[string][]byte{}
+	if late, is := source.Data["late"]; is && source.UID != "" {
+		plain["late"] = late
+	}
+	if source.UID != "" {
+		plain["version"], secret["late-secret"] = source.Data["version"], []byte("x-"+source.Data["late"])
+	}
+	if login.UID != "" {
+		secret["password"] = login.Data["version"]
+	}
+	got := map[string]any{"outputs": bundle.Status.Outputs, "names": bundle.Status.SecretOutputs, "Secret": published.Data}
+	want := map[string]any{"outputs": plain, "names": slices.Sorted(maps.Keys(secret)), "Secret": secret}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		return errors.New("outputs of component " + name + " (-of the objects +published):\n" + diff)
+	}
+	if published.UID != "" && (len(secret) == 0 || len(published.OwnerReferences) != 1 || published.OwnerReferences[0].UID != bundle.UID) {
+		return fmt.Errorf("the Secret of the outputs of component %s has the owners %v", name, published.OwnerReferences)
+	}
+	return nil
 }
 
 // published waits until an output has a value.
@@ -127,12 +205,12 @@ func BenchmarkOutput(b *testing.B) {
 	f := newFixture(b)
 	var renderings atomic.Int64
 	bundle := f.requiring(b, 0)
-	f.startWith(b, publishing(configMaps(1000, &renderings), 64), nil)
+	f.startWith(b, addOutputs(configMaps(1000, &renderings), 64), nil)
 	f.ready(b, bundle)
 	var times []time.Duration
 	for b.Loop() {
 		i, value := 1+len(times)%63, "v"+strconv.Itoa(len(times)) // another object each time: changes of one object are slowed
-		f.setLate(b, i, value)
+		f.setLate(b, "config-"+strconv.Itoa(i), value)
 		start := time.Now()
 		f.published(b, bundle, i, value)
 		times = append(times, time.Since(start))
@@ -148,14 +226,14 @@ func BenchmarkStorm(b *testing.B) {
 			f := newFixture(b)
 			var renderings atomic.Int64
 			bundle := f.requiring(b, 0)
-			f.startWith(b, publishing(configMaps(1000, &renderings), outputs), nil)
+			f.startWith(b, addOutputs(configMaps(1000, &renderings), outputs), nil)
 			f.ready(b, bundle)
 			used := processorTime(b)
 			round := 0
 			for b.Loop() {
 				round++
 				for i := range 200 {
-					f.setLate(b, i, strconv.Itoa(round))
+					f.setLate(b, "config-"+strconv.Itoa(i), strconv.Itoa(round))
 				}
 			}
 			b.ReportMetric(float64((processorTime(b)-used).Milliseconds())/float64(b.N), "cpu-ms/round")

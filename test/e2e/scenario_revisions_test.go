@@ -40,6 +40,8 @@ type change struct {
 	reason string
 	// history is that of the component then, the latest revision first.
 	history []string
+	// late is the value that another client gives to the key late of ConfigMap source.
+	late string
 }
 
 // do asks for the change of a component.

@@ -107,7 +107,7 @@ func (f *watchFault) concerns(r *http.Request) bool {
 	if f.ofComponents {
 		return resource == "widgets" && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") // the client of the operator asks for Bundles
 	}
-	return isOfDependents(r) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
+	return (isOfDependents(r) || isOfReference(r)) && (len(f.only) == 0 || slices.Contains(f.only, resource)) && !slices.Contains(f.except, resource)
 }
 
 // meets reports whether the scenario has objects that the fault affects.
@@ -140,6 +140,11 @@ func (f *watchFault) meetsCrash(index int, cases slice.Slice) bool {
 func isOfDependents(r *http.Request) bool {
 	selector := r.URL.Query().Get("labelSelector")
 	return r.Method == http.MethodGet && (selector == reconcilerName+"/owner-id" || selector == reconcilerName+"/shared")
+}
+
+// isOfReference reports whether a request is a watch of an object that a component refers to, or the list that such a watch starts with.
+func isOfReference(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 }
 
 // collectionOf is the resource of a request about a collection.
@@ -223,6 +228,7 @@ func initialEvents(body io.ReadCloser) (events [][]byte, err error) {
 var staleScenarios = slices.Concat(
 	lifeScenarios, typeScenarios[:4], purgeScenarios()[1:2], handoverScenarios(), otherClientScenarios(), rollbackScenarios,
 	approvalScenarios[1:2], // the others change no dependent
+	outputScenarios,
 )
 
 // TestStaleWatches lets the watches of an operator be late, broken or wrong while it
