@@ -166,7 +166,7 @@ func (f *fixture) checkOutputs(ctx context.Context, name string) error {
 		return err
 	}
 	plain, secret := map[string]string{}, map[string][]byte{}
-	if late, is := source.Data["late"]; is && source.UID != "" {
+	if late, is := source.Data["late"]; is {
 		plain["late"] = late
 	}
 	if source.UID != "" {

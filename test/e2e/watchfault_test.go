@@ -20,15 +20,15 @@ import (
 )
 
 // watchFault says what is wrong, for a while, with the watches by which an operator
-// knows its dependents or its components. When it has ended they are correct again: events that were
+// knows its dependents and what its components refer to, or its components. When it has ended they are correct again: events that were
 // kept back arrive, and a watch that has lost some is broken, so that the operator
 // can notice. Without the latter no client could ever be right.
 type watchFault struct {
 	name string
-	// ofComponents is set if the watch of the components is at fault, and not those of dependents.
+	// ofComponents is set if the watch of the components is at fault, and not those of dependents and references.
 	ofComponents bool
 	// only are the resources concerned, except those that are not; empty means all
-	// dependents.
+	// dependents and references.
 	only, except []string
 	// lasts is how long it lasts, idle for how much of it the operator has nothing
 	// to do.
