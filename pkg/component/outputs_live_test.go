@@ -74,7 +74,7 @@ func TestAComponentPublishesOutputs(t *testing.T) {
 	b := newBed(t, outputsChart(t, webService, lateConfig, spareConfig, loginSecret, hiddenService), component.ReconcilerOptions{})
 	b.create(widget.Spec{Values: map[string]string{"password": "geheim"}})
 	b.eventually("the output is waited for", func() error {
-		if w, _, _ := b.reconcile(); !strings.Contains(w.Status.Conditions[0].Message, "ConfigMap "+b.namespace+"/late: the output host cannot be evaluated yet") {
+		if w, _, _ := b.reconcile(); !strings.Contains(w.Status.Conditions[0].Message, "ConfigMap "+b.namespace+"/late: the output host has no value: self.data.host: no such key: data") {
 			return fmt.Errorf("the conditions are %+v", w.Status.Conditions)
 		}
 		return nil
@@ -187,7 +187,7 @@ func TestAValueOfASecretIsNoPlainOutput(t *testing.T) {
 				}
 			} else {
 				b.eventually("the output is waited for", func() error {
-					if w, _, _ := b.reconcile(); !strings.Contains(fmt.Sprint(w.Status.Conditions), "the output a cannot be evaluated yet") {
+					if w, _, _ := b.reconcile(); !strings.Contains(fmt.Sprint(w.Status.Conditions), "the output a has no value: its expression fails") {
 						return fmt.Errorf("the conditions are %+v", w.Status.Conditions)
 					}
 					return nil

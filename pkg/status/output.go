@@ -30,6 +30,8 @@ type Output struct {
 	program cel.Program
 	// plain: the expression uses nothing of the object but its name, its namespace and its status.
 	plain bool
+	// path is the expression if it is a path of fields and indexes, so that its errors quote no value; else it is empty.
+	path string
 }
 
 // CompileOutput compiles a CEL expression that gives a value of the object self: a string, a number or a bool, or an optional one. The
@@ -39,7 +41,11 @@ func CompileOutput(expression string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Output{program: program, plain: isPlain(ast)}, nil
+	output := &Output{program: program, plain: isPlain(ast)}
+	if isPath(ast) {
+		output.path = expression
+	}
+	return output, nil
 }
 
 // isScalar reports whether an output may have values of the type, or may turn out to have such values.
@@ -70,6 +76,21 @@ func isPlain(ast *cel.Ast) bool {
 	return true
 }
 
+// isPath reports whether the expression consists of fields and constant indexes, such as self.spec.rules[0].host.
+func isPath(ast *cel.Ast) bool {
+	return len(celast.MatchDescendants(celast.NavigateAST(ast.NativeRep()), func(e celast.NavigableExpr) bool {
+		switch e.Kind() {
+		case celast.IdentKind, celast.SelectKind:
+			return false
+		case celast.LiteralKind:
+			return e.AsLiteral().Type() != celtypes.IntType
+		case celast.CallKind:
+			return e.AsCall().FunctionName() != operators.Index || e.AsCall().Args()[1].Kind() != celast.LiteralKind
+		}
+		return true
+	})) == 0
+}
+
 // fieldOf returns the field that is selected of an expression; empty if none is.
 func fieldOf(e celast.NavigableExpr) (field string, parent celast.NavigableExpr) {
 	parent, exists := e.Parent()
@@ -89,22 +110,30 @@ func fieldOf(e celast.NavigableExpr) (field string, parent celast.NavigableExpr)
 func (o *Output) IsPlain() bool { return o.plain }
 
 // Evaluate returns the value that the object has. The values of a Secret are decoded. Found is false if the value is optional and not
-// there. An error that the expression gives may quote values of the object.
-func (o *Output) Evaluate(obj *unstructured.Unstructured) (value string, found bool, err error) {
+// there. An error quotes at most the status of the object, and of a secret output no value.
+func (o *Output) Evaluate(obj *unstructured.Unstructured, secret bool) (value string, found bool, err error) {
 	result, err := evaluate(o.program, decoded(obj))
-	if err != nil {
-		return "", false, err
+	if err == nil {
+		value, found, err = valueOf(result)
+	} else if o.path == "" && (secret || !o.plain) {
+		err = errors.New("its expression fails")
 	}
+	if err != nil && o.path != "" {
+		err = fmt.Errorf("%s: %w", o.path, err)
+	}
+	return value, found, err
+}
+
+func valueOf(result ref.Val) (value string, found bool, err error) {
 	if optional, is := result.(*celtypes.Optional); is {
 		if !optional.HasValue() {
 			return "", false, nil
 		}
 		result = optional.GetValue()
 	}
-	if value, err = textOf(result); err != nil {
+	switch value, err = textOf(result); {
+	case err != nil:
 		return "", false, err
-	}
-	switch {
 	case len(value) > maxOutput:
 		return "", false, fmt.Errorf("the value has %d bytes, and at most %d are allowed", len(value), maxOutput)
 	case !utf8.ValidString(value):

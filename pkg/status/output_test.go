@@ -21,7 +21,7 @@ func TestOutput(t *testing.T) {
 	}}
 	for _, tt := range []struct {
 		expression, want string
-		isPlain          bool
+		isPlain, secret  bool
 		err              string
 	}{
 		{expression: "self.status.host", want: "example.com", isPlain: true},
@@ -38,20 +38,29 @@ func TestOutput(t *testing.T) {
 		{expression: "dyn(self).status.host", want: "example.com"},
 		{expression: "self.?spec.?missing", want: "absent"},
 		{expression: "self.?spec.?missing.orValue('none')", want: "none"},
-		{expression: "self.spec.missing", err: "no such key: missing"},
-		{expression: "self.spec", err: "gives map, not a string, a number or a bool"},
-		{expression: "self.spec.long", err: "has 1025 bytes, and at most 1024 are allowed"},
+		{expression: "self.spec.missing", err: "self.spec.missing: no such key: missing"},
+		{expression: "self.status.ports[0]", err: "self.status.ports[0]: no such key: ports"},
+		{expression: "self.spec", err: "self.spec: the expression gives map, not a string, a number or a bool"},
+		{expression: "self.spec.long", err: "self.spec.long: the value has 1025 bytes, and at most 1024 are allowed"},
+		{expression: "dyn(self.spec)", err: "the expression gives map, not a string, a number or a bool"},
+		{expression: "self.status.missing + 'x'", err: "no such key: missing"},
+		{expression: "int(self.status.host)", err: "type conversion error from 'string' to 'int'"},
+		{expression: "int(self.status.host)", secret: true, err: "its expression fails"},
+		{expression: "self.spec.missing", secret: true, err: "self.spec.missing: no such key: missing"},
+		{expression: "self.spec.missing + 'x'", err: "its expression fails"},
+		{expression: "self.spec['missing']", err: "its expression fails"},
+		{expression: "self[self.metadata.name]", err: "its expression fails"},
 	} {
 		program, err := CompileOutput(tt.expression)
 		if err != nil {
 			t.Errorf("%s: %v", tt.expression, err)
 			continue
 		}
-		value, found, err := program.Evaluate(object)
+		value, found, err := program.Evaluate(object, tt.secret)
 		if !found && err == nil {
 			value = "absent"
 		}
-		if tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) || tt.err == "" && (err != nil || value != tt.want || program.IsPlain() != tt.isPlain) {
+		if tt.err != "" && (err == nil || err.Error() != tt.err) || tt.err == "" && (err != nil || value != tt.want || program.IsPlain() != tt.isPlain) {
 			t.Errorf("%s: got %q, plain %t, error %v; want %q, plain %t, error %q", tt.expression, value, program.IsPlain(), err, tt.want, tt.isPlain, tt.err)
 		}
 	}
@@ -60,7 +69,7 @@ func TestOutput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if value, _, err := program.Evaluate(secret); value != want || (err != nil) != (want == "") {
+		if value, _, err := program.Evaluate(secret, true); value != want || (err != nil) != (want == "") {
 			t.Errorf("%s of a Secret: got %q and the error %v; want %q", expression, value, err, want)
 		}
 	}

@@ -32,8 +32,7 @@ func OutputsOf(status plan.Status) (outputs map[string]Output) {
 	return outputs
 }
 
-// addOutputs adds the outputs of an object to its status. The object is not ready as long as an output cannot be evaluated. The message
-// has the error of the expression only if the error quotes nothing of a manifest.
+// addOutputs adds the outputs of an object to its status. The object is not ready as long as an output has no value.
 func (o *Observer) addOutputs(found *plan.Status, live *unstructured.Unstructured, outputs []policy.Output) {
 	if len(outputs) == 0 {
 		return
@@ -45,15 +44,12 @@ func (o *Observer) addOutputs(found *plan.Status, live *unstructured.Unstructure
 			continue // another client has changed the annotation, and it is repaired
 		}
 		value := Output{OfSecret: ofSecret, OfManifest: !program.IsPlain()}
-		value.Value, value.Found, err = program.Evaluate(live)
+		value.Value, value.Found, err = program.Evaluate(live, ofSecret || output.Secret)
 		values[output.Expression] = value
 		if err == nil || found.Readiness != plan.Ready && found.Readiness != plan.ReadinessUnknown {
 			continue
 		}
-		found.Readiness, found.Message = plan.NotReady, "the output "+output.Name+" cannot be evaluated yet"
-		if !value.OfSecret && !value.OfManifest && !output.Secret {
-			found.Message += ": " + Sentence(err.Error())
-		}
+		found.Readiness, found.Message = plan.NotReady, "the output "+output.Name+" has no value: "+Sentence(err.Error())
 	}
 	encoded, _ := json.Marshal(values) // strings and bools
 	found.Outputs = string(encoded)
