@@ -335,6 +335,9 @@ func TestStatementsAreFoundInMessages(t *testing.T) {
 		"create Service shop/a: is invalid; replace Deployment shop/b: spec.selector cannot be changed": {
 			"Service shop/a | is invalid", "Deployment shop/b | spec.selector cannot be changed"},
 		"generator: a.yaml:1: unclosed action": nil,
+		`spec.requires[0].condition: "self.": character 6: Syntax error: no viable alternative at input '.'`: nil,
+		`ConfigMap shop/a: output a: "self.": character 6: Syntax error: no viable alternative; Service shop/b: is invalid`: {
+			`ConfigMap shop/a | output a: "self.": character 6: Syntax error: no viable alternative`, "Service shop/b | is invalid"},
 	} {
 		var got []string
 		for _, s := range statements(message, v1alpha1.Inventory{}) {

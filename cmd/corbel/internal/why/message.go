@@ -5,6 +5,7 @@ package why
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/corbel-run/corbel/api/v1alpha1"
@@ -25,7 +26,9 @@ var moreStatements = regexp.MustCompile(`; and \d+ more$`)
 // statements splits a message by the objects that it is about. What comes before the first is dropped,
 // such as the verb of a request that was refused.
 func statements(message string, inventory v1alpha1.Inventory) []statement {
-	starts := subject.FindAllStringSubmatchIndex(message, -1)
+	starts := slices.DeleteFunc(subject.FindAllStringSubmatchIndex(message, -1), func(m []int) bool {
+		return message[m[2]:m[5]] == "Syntax error" // of an expression
+	})
 	var all []statement
 	for i, m := range starts {
 		end := len(message)

@@ -80,6 +80,23 @@ Try: kubectl -n market patch database.db.example.com main --type=merge -p '{"spe
 └─ Database market/main: it has no output url yet
 Try: kubectl -n market get database main -o yaml
 `},
+		{"a condition that does not compile", func() Facts {
+			f := requiring(`spec.requires[0].condition: "self.": character 6: Syntax error: no viable alternative at input '.'`, store("main"))
+			f.Status.Conditions[0].Reason = "SpecInvalid"
+			return f
+		}(), `Shop market/corner is not Ready since 3m (Processing, SpecInvalid, 12/15)
+└─ Shop market/corner: spec.requires[0].condition: "self.": character 6: Syntax error: no viable alternative at input '.'
+Try: kubectl -n market get shop.shop.example.com corner -o yaml
+`},
+		{"an object that the operator may not read", func() Facts {
+			f := requiring(`spec.requires[0]: requires Database market/main: read it: the operator lacks rights: in namespace market rules: [{apiGroups: [db.example.com], resources: [databases], verbs: [get, list, watch]}]; add them to its role, which a project has in deploy/templates/rbac.yaml: databases.db.example.com "main" is forbidden: User "system:serviceaccount:shops:shop-operator" cannot get resource "databases" in API group "db.example.com" in the namespace "market"`, store("main"))
+			f.Status.Conditions[0].Reason = "Forbidden"
+			return f
+		}(), `Shop market/corner is not Ready since 3m (Processing, Forbidden, 12/15)
+└─ ServiceAccount shops/shop-operator: may not get databases.db.example.com in namespace market
+   field: in namespace market rules: [{apiGroups: [db.example.com], resources: [databases], verbs: [get, list, watch]}]
+Try: kubectl -n market auth can-i get databases.db.example.com --as=system:serviceaccount:shops:shop-operator
+`},
 		{"an object that is no component", requiring("requires Certificate certs/tls: not Ready: the condition is false", certificate).
 			with(Question{Verb: verbGet, Object: Object{"certs.example.com", "v1", "Certificate", "certs", "tls"}}, `{status: {phase: Asked}}`),
 			`Shop market/corner is not Ready since 3m (Processing, Retrying, 12/15)
