@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/corbel-run/corbel/cmd/corbel/internal/inspect"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
@@ -50,18 +51,14 @@ func (f *frame) outputs(ctx context.Context, arguments []string, o *output, show
 	if err = cmp.Or(o.check(), err, c.Mistake); err != nil {
 		return err
 	}
-	list, secret := outputList{outputOf("Outputs"), referenceTo(c), map[string]*string{}}, &corev1.Secret{}
+	list, secret := outputList{outputOf("Outputs"), referenceTo(c), outputsOf(c)}, &corev1.Secret{}
 	key := client.ObjectKey{Namespace: c.Object.GetNamespace(), Name: vocabulary.OutputsSecret(c.Object.GetName())}
 	if showSecrets && len(c.Status.SecretOutputs) > 0 {
 		if err := f.connection.client.Get(ctx, key, secret); err != nil {
 			return fmt.Errorf("read Secret %s with the secret outputs of %s: %w", key, c, err)
 		}
 	}
-	for name, value := range c.Status.Outputs {
-		list.Outputs[name] = &value
-	}
 	for _, name := range c.Status.SecretOutputs {
-		list.Outputs[name] = nil
 		if value, found := secret.Data[name]; found {
 			list.Outputs[name] = new(string(value))
 		} else if showSecrets {
@@ -82,6 +79,18 @@ func (f *frame) outputs(ctx context.Context, arguments []string, o *output, show
 		return f.environment(list.Outputs)
 	}
 	return f.table("NAME", "VALUE").print(rows)
+}
+
+// outputsOf returns the outputs of a component; the values of secret ones are nil.
+func outputsOf(c inspect.Component) map[string]*string {
+	outputs := map[string]*string{}
+	for name, value := range c.Status.Outputs {
+		outputs[name] = &value
+	}
+	for _, name := range c.Status.SecretOutputs {
+		outputs[name] = nil
+	}
+	return outputs
 }
 
 // notOfVariables is what the names of variables of a shell do not have.

@@ -31,6 +31,8 @@ type treeOutput struct {
 	Component  componentSummary   `json:"component"`
 	Dependents []dependentSummary `json:"dependents"`
 	Requires   []dependentSummary `json:"requires,omitempty"`
+	// Outputs are null if they are secret.
+	Outputs map[string]*string `json:"outputs,omitempty"`
 	// Lost says which part of the inventory cannot be read.
 	Lost string `json:"lost,omitempty"`
 }
@@ -340,7 +342,7 @@ func dependentColor(state inspect.State) color.Attribute {
 }
 
 func (v treeView) output() treeOutput {
-	out := treeOutput{typeMeta: outputOf("Tree"), Component: summaryOf(v.component), Dependents: []dependentSummary{}}
+	out := treeOutput{typeMeta: outputOf("Tree"), Component: summaryOf(v.component), Dependents: []dependentSummary{}, Outputs: outputsOf(v.component)}
 	if v.lost != nil {
 		out.Lost = v.lost.Error()
 	}
