@@ -5,6 +5,7 @@
 package requirement
 
 import (
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/status"
 )
 
@@ -39,7 +41,9 @@ func Status(object *unstructured.Unstructured, condition string) status.Status {
 		object = visible(object)
 	}
 	hasReady := program == nil && !kubernetes().Recognizes(object.GroupVersionKind())
-	return status.Analyze(object, status.Options{ReadyWhen: program, Hints: status.Hints{ReadyCondition: hasReady}})
+	now := status.Analyze(object, status.Options{ReadyWhen: program, Hints: status.Hints{ReadyCondition: hasReady}})
+	now.Message = strings.ReplaceAll(now.Message, vocabulary.RepairedMeanwhile, "") // that is about the dependents of the object
+	return now
 }
 
 // visible returns the part of an object that a condition sees. The operator reads the object with its own identity, so the author of the

@@ -214,3 +214,7 @@ const (
 	// or a certificate.
 	ReasonKubeconfigForbiddenField = "KubeconfigForbiddenField"
 )
+
+// RepairedMeanwhile ends the message of condition Ready while the objects that were applied last are repaired, because no new set can be
+// applied.
+const RepairedMeanwhile = "; until then, what was applied last is repaired"

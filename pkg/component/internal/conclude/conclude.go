@@ -19,6 +19,7 @@ import (
 	"github.com/corbel-run/corbel/internal/backoff"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/target"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/component/internal/identity"
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 	"github.com/corbel-run/corbel/pkg/component/internal/targets"
@@ -177,7 +178,7 @@ func (c *Concluder) Repair(obj identity.Component, t targets.Connection, outcome
 	if err != nil || outcome.Total == 0 {
 		return errors.Join(why, err)
 	}
-	return verdict.MessageError{Err: why, Message: why.Error() + "; until then, what was applied last is repaired"}
+	return verdict.MessageError{Err: why, Message: why.Error() + vocabulary.RepairedMeanwhile}
 }
 
 // Delete ends a deletion by the engine. It returns nil if nothing is left.

@@ -23,6 +23,7 @@ import (
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/report"
 	"github.com/corbel-run/corbel/internal/requirement"
+	"github.com/corbel-run/corbel/internal/rights"
 	"github.com/corbel-run/corbel/internal/vocabulary"
 	"github.com/corbel-run/corbel/pkg/status"
 )
@@ -208,7 +209,7 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	if apierrors.IsNotFound(read.err) {
 		return "it does not exist", nil
 	} else if read.err != nil {
-		return "", fmt.Errorf("read it: %w", read.err)
+		return "", fmt.Errorf("read it: %w", named(read.err, *of))
 	}
 	now := requirement.Status(&read.object, r.Condition)
 	if now.Readiness != status.Ready && mustBeReady {
@@ -232,6 +233,18 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	return "", nil
 }
 
+// named adds the rule that the operator lacks to an error about a read that is forbidden.
+func named(err error, o object) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	var lacking []rights.Right
+	for _, verb := range []string{"get", "list", "watch"} {
+		lacking = append(lacking, rights.Right{Group: o.resource.Group, Resource: cmp.Or(o.resource.Resource, "secrets"), Namespace: o.namespace, Verb: verb})
+	}
+	return fmt.Errorf("the operator lacks rights: %s; add them to its role, which a project has in deploy/templates/rbac.yaml: %w", rights.Aggregate(lacking), err)
+}
+
 // output returns an output of an object, if it has it. The Secret of the secret outputs must have the object as an owner, so that
 // a forged status gives no access to another Secret.
 func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name string) (value []byte, is bool, err error) {
@@ -243,7 +256,7 @@ func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name
 	secret := object{kind: Secret, namespace: of.GetNamespace(), name: vocabulary.OutputsSecret(of.GetName())}
 	read := l.read(ctx, secret)
 	if client.IgnoreNotFound(read.err) != nil {
-		return nil, false, fmt.Errorf("read Secret %s/%s: %w", secret.namespace, secret.name, read.err)
+		return nil, false, fmt.Errorf("read Secret %s/%s: %w", secret.namespace, secret.name, named(read.err, secret))
 	}
 	owned := slices.ContainsFunc(read.owners, func(owner metav1.OwnerReference) bool { return owner.UID == of.GetUID() })
 	value, is = read.content[name]

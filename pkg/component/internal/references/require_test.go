@@ -4,6 +4,7 @@
 package references
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,9 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/corbel-run/corbel/internal/confidential"
 	"github.com/corbel-run/corbel/internal/digest"
+	"github.com/corbel-run/corbel/internal/vocabulary"
 )
 
 var databaseKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Database"}
@@ -139,6 +143,7 @@ func requirementObjects() []client.Object {
 		zone,
 		database("main", map[string]any{"observedGeneration": int64(2), "conditions": ready("True", ""), "outputs": map[string]any{"host": "db.prod"}, "secretOutputs": []any{"password"}, "phase": "Running"}),
 		database("starting", map[string]any{"observedGeneration": int64(2), "conditions": ready("False", "pods\nare starting "+strings.Repeat("x", 1000)), "outputs": map[string]any{"host": "db.prod"}}),
+		database("waiting", map[string]any{"conditions": ready("Unknown", "requires Disk prod/a: it does not exist"+vocabulary.RepairedMeanwhile)}),
 		database("stale", map[string]any{"observedGeneration": int64(1), "conditions": ready("True", "")}),
 		database("new", nil),
 		database("lost", map[string]any{"conditions": ready("True", ""), "secretOutputs": []any{"password"}}),
@@ -170,6 +175,7 @@ func TestRequirementsAreLoadedOrNamed(t *testing.T) {
 		{name: "a type of Kubernetes", kind: "ConfigMap", object: "main", requirement: Requirement{APIVersion: "v1"}, loaded: map[string][]byte{}},
 		{name: "it does not exist", kind: "Database", object: "gone", missing: "requires Database prod/gone: it does not exist"},
 		{name: "not ready", kind: "Database", object: "starting", missing: "requires Database prod/starting: not Ready: Because: pods are starting xxx"},
+		{name: "a component that waits", kind: "Database", object: "waiting", missing: "requires Database prod/waiting: not Ready: condition Ready is Unknown: Because: requires Disk prod/a: it does not exist$"},
 		{name: "not observed", kind: "Database", object: "stale", missing: "requires Database prod/stale: not Ready: the latest change is not observed yet"},
 		{name: "no status", kind: "Database", object: "new", missing: "requires Database prod/new: not Ready: has no condition Ready yet"},
 		{name: "not served", kind: "Cache", object: "main", missing: "requires Cache prod/main: the API server does not serve the type example.com/v1 Cache"},
@@ -192,7 +198,7 @@ func TestRequirementsAreLoadedOrNamed(t *testing.T) {
 			}
 			absent, _ := Load(t.Context(), fake.NewClientBuilder().WithObjects(requirementObjects()...).Build(), testTerms(test.namespaces...), component, []Found{r})
 			missing := errors.Join(absent.Missing...)
-			if len(absent.Failed) > 0 || (test.missing == "") != (missing == nil) || missing != nil && !strings.HasPrefix(missing.Error(), test.missing) {
+			if len(absent.Failed) > 0 || (test.missing == "") != (missing == nil) || missing != nil && !strings.HasPrefix(missing.Error()+"$", test.missing) {
 				t.Errorf("missing: %v, want %q; failed: %v", missing, test.missing, absent.Failed)
 			}
 			if missing != nil && (strings.Contains(missing.Error(), "\n") || len(missing.Error()) > 300) {
@@ -202,6 +208,27 @@ func TestRequirementsAreLoadedOrNamed(t *testing.T) {
 				t.Errorf("loaded (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAForbiddenReadNamesTheRuleThatIsLacking(t *testing.T) {
+	for resource, want := range map[string]string{
+		"databases": "spec.requires[0]: requires Database prod/main: read it: the operator lacks rights: in namespace prod rules: [{apiGroups: [example.com], resources: [databases], verbs: [get, list, watch]}]; add them to its role, ",
+		"secrets":   "spec.requires[0]: requires Database prod/main: read Secret prod/main-outputs: the operator lacks rights: in namespace prod rules: [{apiGroups: [''], resources: [secrets], verbs: [get, list, watch]}]; add them to its role, ",
+	} {
+		refusing := fake.NewClientBuilder().WithObjects(requirementObjects()...).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, isSecret := object.(*corev1.Secret); isSecret == (resource == "secrets") {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, key.Name, errors.New("no"))
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		}).Build()
+		r, _ := required(0, "Database", "main", Requirement{Inputs: map[string]string{"a": "password"}})
+		absent, _ := Load(t.Context(), refusing, testTerms(), app, []Found{r})
+		if err := errors.Join(absent.Failed...); !apierrors.IsForbidden(errors.Unwrap(absent.Failed[0])) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got the error %v, want %s", err, want)
+		}
 	}
 }
 
