@@ -352,6 +352,9 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	if err := pl.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
 	}
+	if found, _ := pl.author.finder.Find(specOf(obj)); p.RollbackTo == 0 {
+		p.Notes = append(p.Notes, pl.terms().Notes(found, obj)...)
+	}
 	for _, hook := range append(left, notRun...) {
 		p.Incomplete = append(p.Incomplete, hook+" is not run for a plan, because it is not marked by PreviewSafe")
 	}

@@ -90,6 +90,10 @@ func TestRequiredComponentPublishesWhatAnotherOneGets(t *testing.T) {
 	b.comesToBeReady()
 	b.comesToHold("at", "one")
 	b.comesToHold("with", "swordfish")
+	if notes := fmt.Sprintf("%+v", b.plan(component.PlanRequest[*widget.Widget]{Key: b.key("main")}).Notes); !strings.Contains(notes, "its outputs become the parameters values.at, values.with") ||
+		strings.Contains(notes, "swordfish") {
+		t.Errorf("the notes of the plan are %s", notes)
+	}
 	b.check(b.client.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"values":{"host":"two"}}}`))))
 	b.comesToHold("at", "two")
 	b.comesToBeReady()

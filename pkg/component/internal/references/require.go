@@ -113,6 +113,23 @@ func (t Terms) Mistakes(references []Found, component metav1.Object, parameters 
 	return errors.Join(append(mistakes, err)...)
 }
 
+// Notes name the objects that inputs come from, without values.
+func (t Terms) Notes(references []Found, component metav1.Object) (notes []report.Note) {
+	for _, reference := range references {
+		if reference.source == nil || reference.source.Requirement == nil || len(reference.source.Requirement.Inputs) == 0 {
+			continue
+		}
+		r := reference.source.Requirement
+		gvk := schema.FromAPIVersionAndKind(r.APIVersion, reference.source.Kind)
+		key := report.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: cmp.Or(r.Namespace, component.GetNamespace()), Name: reference.source.Name}
+		if mapping, err := t.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			key.Namespace = ""
+		}
+		notes = append(notes, report.Note{Key: key, Message: "its outputs become the parameters " + strings.Join(slices.Sorted(maps.Keys(r.Inputs)), ", ")})
+	}
+	return notes
+}
+
 // WithInputs returns the parameters with the inputs that are loaded; nil if the spec has none. An input takes the place of the
 // parameter at its path.
 func WithInputs(references []Found, parameters func() map[string]any) map[string]any {

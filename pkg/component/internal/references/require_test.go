@@ -251,6 +251,21 @@ func TestRequirementsAreReadOnceAndWatched(t *testing.T) {
 	}
 }
 
+func TestNotesNameTheOriginOfInputs(t *testing.T) {
+	a, loaded := required(0, "Database", "main", Requirement{Inputs: map[string]string{"db.password": "password", "db.host": "host"}})
+	b, _ := required(1, "Zone", "eu", Requirement{Inputs: map[string]string{"zone": "name"}})
+	c, _ := required(2, "Database", "other", Requirement{})
+	*loaded = map[string][]byte{"db.password": []byte("swordfish")}
+	var got []string
+	for _, note := range testTerms().Notes([]Found{a, {}, b, c}, app) {
+		got = append(got, note.Key.String()+": "+note.Message)
+	}
+	want := []string{"Database prod/main: its outputs become the parameters db.host, db.password", "Zone eu: its outputs become the parameters zone"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 func TestInputsAreParameters(t *testing.T) {
 	parameters := map[string]any{"size": "3", "db": map[string]any{"host": "old", "port": "1"}}
 	before := fmt.Sprint(parameters)
