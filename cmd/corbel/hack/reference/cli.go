@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -30,47 +31,75 @@ func programs() []programOf {
 	}
 }
 
+// clusterFlags returns the flags that all commands with the flag --context have, and the names of the other commands.
+func clusterFlags(root *cobra.Command) (shared *pflag.FlagSet, others []string) {
+	for _, c := range root.Commands() {
+		switch {
+		case !c.IsAvailableCommand():
+		case c.Flags().Lookup("context") == nil:
+			others = append(others, code(c.Name()))
+		default:
+			common := pflag.NewFlagSet("cluster", pflag.ContinueOnError)
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if shared == nil || isShared(shared, f) {
+					common.AddFlag(f)
+				}
+			})
+			shared = common
+		}
+	}
+	return shared, others
+}
+
+// isShared reports whether the flag is one of clusterFlags.
+func isShared(cluster *pflag.FlagSet, f *pflag.Flag) bool {
+	shared := cluster.Lookup(f.Name)
+	return shared != nil && shared.Usage == f.Usage
+}
+
 // cli writes the page of the commands.
 func (r *reference) cli() (*page, error) {
-	p := newPage("Commands", "The programs, their commands and their flags. Each has the flag `--help`, too.")
-	for _, program := range programs() {
+	p := newPage("Commands", "The programs, their commands and their flags. Each command has the flag `--help`.")
+	all := programs()
+	cluster, others := clusterFlags(all[0].command)
+	p.line("\n## Flags of every command that talks to a cluster\n\nAll commands of `corbel` have these flags, except %s. The sections of the commands do not repeat them.\n", strings.Join(others, ", "))
+	cluster.VisitAll(func(f *pflag.Flag) { r.flag(p, "corbel", f) })
+	for _, program := range all {
 		p.line("\n## %s\n\n%s", program.command.Name(), program.introduction)
-		r.command(p, program.command)
+		r.command(p, cluster, program.command)
 	}
 	return p, nil
 }
 
-// command writes what a command does and its flags, and then the commands below it.
-func (r *reference) command(p *page, c *cobra.Command) {
+// command writes the section of a command, and then those of the commands below it.
+func (r *reference) command(p *page, cluster *pflag.FlagSet, c *cobra.Command) {
 	name := c.CommandPath()
 	if c.Short == "" {
 		r.lack("the command %s lacks a sentence in Short", name)
 	}
 	if c.HasParent() {
-		p.line("\n### %s\n\n%s.", name, escape(strings.TrimSuffix(c.Short, ".")))
-		if c.Long != "" {
-			p.line("\n%s", c.Long)
-		}
+		p.line("\n### %s\n\n%s", name, escape(cmp.Or(c.Long, strings.TrimSuffix(c.Short, ".")+".")))
 	}
-	if c.Runnable() {
-		p.line("\nUsage: `%s`", c.UseLine())
+	c.DisableFlagsInUseLine = true
+	if usage := c.UseLine(); c.Runnable() && usage != name {
+		p.line("\nUsage: `%s`", usage)
 	}
 	if c.Example != "" {
-		p.line("\nExamples:\n\n```sh\n%s\n```", unindented(c.Example))
+		p.line("\n```sh\n%s\n```", unindented(c.Example))
 	}
-	r.flags(p, c)
+	r.flags(p, cluster, c)
 	commands := slices.DeleteFunc(c.Commands(), func(c *cobra.Command) bool { return !c.IsAvailableCommand() })
 	for _, below := range commands {
-		r.command(p, below)
+		r.command(p, cluster, below)
 	}
 }
 
 // flags writes the flags of a command, unless they are those of the command above it.
-func (r *reference) flags(p *page, c *cobra.Command) {
+func (r *reference) flags(p *page, cluster *pflag.FlagSet, c *cobra.Command) {
 	var flags []*pflag.Flag
 	repeated := c.HasParent() && c.Parent().Runnable()
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !f.Hidden {
+		if f.Name != "help" && !f.Hidden && !isShared(cluster, f) {
 			flags = append(flags, f)
 			repeated = repeated && c.Parent().Flags().Lookup(f.Name) != nil
 		}
@@ -82,21 +111,29 @@ func (r *reference) flags(p *page, c *cobra.Command) {
 		p.line("\nThe flags are those of `%s`.", c.Parent().CommandPath())
 		return
 	}
-	p.table("flag", "default", "meaning")
+	p.line("")
 	for _, f := range flags {
-		if f.Usage == "" {
-			r.lack("the flag --%s of %s lacks a text", f.Name, c.CommandPath())
-		}
-		kind, usage := pflag.UnquoteUsage(f)
-		name, value := "--"+f.Name, f.DefValue
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
-		}
-		if value == "[]" || f.Value.Type() == "bool" && value == "false" {
-			value = ""
-		}
-		p.row(code(strings.TrimSpace(name+" "+kind)), code(value), escape(capitalized(strings.Join(strings.Fields(usage), " "))))
+		r.flag(p, c.CommandPath(), f)
 	}
+}
+
+// flag writes the line of a flag.
+func (r *reference) flag(p *page, command string, f *pflag.Flag) {
+	if f.Usage == "" {
+		r.lack("the flag --%s of %s lacks a text", f.Name, command)
+	}
+	kind, usage := pflag.UnquoteUsage(f)
+	name, value := "--"+f.Name, f.DefValue
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	if value = code(value); f.DefValue == "[]" || f.Value.Type() == "bool" && f.DefValue == "false" {
+		value = ""
+	}
+	if value != "" {
+		value = " (default " + value + ")"
+	}
+	p.line("- %s%s: %s", code(strings.TrimSpace(name+" "+kind)), value, escape(strings.TrimSuffix(strings.Join(strings.Fields(usage), " "), ".")))
 }
 
 // unindented returns the lines of an example without the indentation that cobra wants.

@@ -47,15 +47,14 @@ type adoption struct {
 
 const adoptHelmHelp = `Take over a Helm release as a new component, with the same objects, and without a restart.
 
-The values of the release become the spec of the component: a field of the same path where the spec has one, else below
-spec.values if the spec has that. A value with no place is named, and nothing is written.
+The values of the release become the spec of the component. A value goes to the field of the same path, or below spec.values.
+If a value fits neither, the command names the value and writes nothing.
 
-The component is created suspended, and the running operator is asked for its plan. Unless every change only makes an object that
-exists a dependent, by its labels and annotations, the component is deleted again, and what else would change is printed. Otherwise
-the suspension ends, and the command waits until the component is ready. With --retire it then deletes the records of the release, so
-that "helm uninstall" finds nothing; without, it prints the command that does so.
+The command creates the component suspended and asks the running operator for its plan. If the plan only adds labels and annotations,
+the command ends the suspension and waits until the component is ready. Otherwise it deletes the component and prints the other changes.
+With --retire it then deletes the records of the release; without, it prints the command that does so.
 
-If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended.`
+If the command ends early, run it again with the same arguments.`
 
 func (f *frame) adoptCommand() *cobra.Command {
 	command := &cobra.Command{

@@ -25,12 +25,12 @@ import (
 
 const adoptRestoredHelp = `Take over the objects of a component that was restored from a backup into another namespace, while its original lives.
 
-Objects that were restored with the component still name the original as their owner, so the component has the reason OwnerConflict.
-The command asks the running operator for its plan. Of the objects with a conflict, it gives those to the component that are in the namespace of
-the component, and name a component of the same kind and name in another namespace as their owner. It changes one annotation of each.
-The operator then adopts them by their adoption policy. Objects outside of the namespace of the component belong to the original, and are named.
+Restored objects still name the original as their owner, so the component has the reason OwnerConflict. The command asks the running
+operator for its plan, and changes one annotation of each object with a conflict, if the object is in the namespace of the component and
+its owner is a component of the same kind and name in another namespace. The operator then adopts these objects by their adoption policy.
+The command names the objects outside of the namespace; they belong to the original.
 
-If the command ends early, for whatever reason, run it again: it goes on where it has ended.`
+If the command ends early, run it again.`
 
 func (f *frame) adoptRestoredCommand() *cobra.Command {
 	var dryRun bool

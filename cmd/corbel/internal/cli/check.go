@@ -31,10 +31,9 @@ func (f *frame) checkCommand() *cobra.Command {
 	var allNamespaces, restore bool
 	command := &cobra.Command{
 		Use: "check [KIND]", Short: "Check operators, their CustomResourceDefinitions and your rights",
-		Long: "Check whether the operators of components are alive, by the leases that the components name and the Deployments beside them; whether the " +
-			"CustomResourceDefinitions have what Corbel needs, and those that components share are accepted; whether a second operator of the same name holds a lease; and which rights you lack " +
-			"for the other commands. With --restore, which is for a cluster that was restored from a backup, and before its operators start: whether the digest keys, " +
-			"the recorded objects and the Secrets of components are there. The exit code is 1 if there is a problem; a note is none.",
+		Long: "Check the Leases and Deployments of operators, whether a second operator of the same name holds a Lease, the CustomResourceDefinitions of components, " +
+			"and your rights for the other commands. With --restore, check digest keys, recorded objects and Secrets of components in a cluster that was restored from a " +
+			"backup, before its operators start. The exit code is 1 if there is a problem. Notes are no problems.",
 		Example: "  corbel check\n  corbel check shops -A\n  corbel check --restore -A",
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) > 1 {

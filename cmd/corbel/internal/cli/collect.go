@@ -35,14 +35,12 @@ import (
 	"github.com/corbel-run/corbel/internal/preview"
 )
 
-const collectHelp = `Write an archive for a support case: components with their inventories, dependents, pods, events, causes, and the plans that their
-operators have answered in the last ten minutes; the Leases, logs and metrics of the operators; and versions.
+const collectHelp = `Write an archive for a support case: components, inventories, dependents, pods, events, causes, and the plans of the last ten minutes;
+Leases, logs and metrics of the operators; and versions. Without a name, the archive has all components of the namespace, or with -A
+of all namespaces. The command only reads from the cluster.
 
-The command only reads from the cluster. Without a name, all components of the namespace, or with -A of all namespaces, are collected.
-
-The archive has no values of Secrets. Where another object, an event or a log repeats a value of a Secret in the same namespaces, or has a text
-that looks like a credential, there is *** in its place. The file LEFT-OUT.txt in the archive says what is not in it, and why, such as what
-you may not read. Read the archive before you send it: no program knows all that is confidential.`
+The archive has no values of Secrets. It has *** in place of texts that repeat a value of a Secret in the same namespaces, or that look
+like credentials. The file LEFT-OUT.txt in the archive lists everything that is missing, and why. Read the archive before you send it.`
 
 // maxCollected bounds a file of the archive, in bytes. It is less than the filter of credentials leaves.
 const maxCollected = 512 << 10

@@ -36,8 +36,8 @@ func (f *frame) eventsCommand() *cobra.Command {
 	var s *scope
 	command := &cobra.Command{
 		Use: "events [" + componentUse + "]", Short: "List the events about components, their dependents and their pods",
-		Long: "List the events about a component, its dependents and their pods, the latest last. Without a name, the events about all components of the " +
-			"namespace, or with -A of all namespaces, are listed.",
+		Long: "List the events about a component, its dependents and their pods, the latest last. " +
+			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
 		Example:           "  corbel events shop/corner\n  corbel events -A",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {

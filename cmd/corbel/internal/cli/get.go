@@ -84,9 +84,8 @@ func (f *frame) getCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "get [KIND [NAME] | NAME]",
 		Short: "List components of all operators that are built with Corbel",
-		Long: "List components of all operators that are built with Corbel: of all types in the category \"corbel\", or of one kind. " +
-			"A kind is named as with kubectl: by its plural, singular or short name, with or without the group. " +
-			"A name alone finds the component that has it.",
+		Long: "List components of all operators that are built with Corbel, by the category \"corbel\", or of one kind. " +
+			"Name a kind by its plural, singular or short name, with or without the group. A name alone finds its component.",
 		Example:           "  corbel get -A\n  corbel get shops -n market -w\n  corbel get shop/corner -o yaml",
 		ValidArgsFunction: f.completeComponents,
 		Args: func(_ *cobra.Command, arguments []string) error {

@@ -35,8 +35,8 @@ func (f *frame) historyCommand() *cobra.Command {
 	var s *scope
 	command := &cobra.Command{
 		Use: "history [" + componentUse + "]", Short: "List the revisions of components",
-		Long: "List the revisions of a component that its status keeps, the latest last: what became of each, and who changed the component. " +
-			"Without a name, the revisions of all components of the namespace, or with -A of all namespaces, are listed.",
+		Long: "List the revisions in the status of a component, the latest last, with their results and authors. " +
+			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
 		Example:           "  corbel history shop/corner\n  corbel history -A",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -39,8 +39,8 @@ func (f *frame) imagesCommand() *cobra.Command {
 	var s *scope
 	command := &cobra.Command{
 		Use: "images [" + componentUse + "]", Short: "List the images that the dependents of components use",
-		Long: "List the images that the dependents of a component use: those of pods and of all objects with a pod template, as they are in the cluster. " +
-			"Without a name, the images of all components of the namespace, or with -A of all namespaces, are listed, each with its component.",
+		Long: "List the images of the pods and pod templates among the dependents of a component, as they are in the cluster. " +
+			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
 		Example:           "  corbel images shop/corner\n  corbel images -A\n  corbel images shop/corner -o name",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -32,9 +32,9 @@ func (f *frame) outputsCommand() *cobra.Command {
 	var showSecrets bool
 	command := &cobra.Command{
 		Use: "outputs " + componentUse, Short: "Print the outputs of a component",
-		Long: "Print the outputs of a component: the values that it publishes for others, such as the host under which it is reached. Of secret outputs only the " +
-			"names are printed, unless --show-secrets is set: then their values are read from the Secret with the name of the component and the suffix -outputs.\n\n" +
-			"With -o env each output is a line NAME='VALUE' for a shell: the name is in capitals, with _ in place of other characters than letters and digits.",
+		Long: "Print the values that a component publishes, such as the host of its Service. Of secret outputs only the names are printed; with --show-secrets their " +
+			"values are read from the Secret with the name of the component and the suffix -outputs.\n\n" +
+			"With -o env each output is a line NAME='VALUE' for a shell. The name is in capitals, with _ for characters other than letters and digits.",
 		Example: "  corbel outputs shop/corner\n  corbel outputs shop/corner -o json\n  corbel outputs shop/corner -o env --show-secrets",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {

@@ -44,14 +44,10 @@ type planFlags struct {
 
 const planHelp = `Show what the operator would do for a component: as it is stored, as a file would change it, or for its deletion.
 
-The running operator is asked through the API server, by the annotation preview of the component, and plans with its
-rights. Values in Secrets are masked, and those of objects in other namespaces are left out. With --operator the program of an
-operator plans with your rights, such as that of its next version.
+The annotation preview of the component asks the running operator, which plans with its rights. Values of Secrets are masked, and values
+of objects in other namespaces are left out. With --operator, the program of an operator, such as the next version, plans with your rights.
 
-With --all or -A each component gets a line in a table.
-
-Of a component that is rolled back, the plan is that of the earlier revision, whatever its spec says. --end-rollback shows
-what "corbel rollback --end" would do, with -f after the change in the file.
+If a component is rolled back, the plan is that of the earlier revision; --end-rollback plans its spec, or with -f the file.
 
 With --exit-code the exit code is 0 if nothing changes, 1 after an error, 2 if objects are created or changed,
 3 if objects are deleted or recreated or pods restart, and 4 if a change is refused or blocked.`

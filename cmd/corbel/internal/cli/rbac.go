@@ -21,9 +21,8 @@ func (f *frame) rbacCommand() *cobra.Command {
 	var serviceAccount string
 	command := &cobra.Command{
 		Use: "rbac " + componentUse, Short: "Print the rights that the operator of a component needs for its dependents",
-		Long: "Print the rights that the operator of a component needs for the dependents in its inventory, as Roles and a ClusterRole to paste. They do " +
-			"not have what only another revision needs. If you may ask for the rights of others, what the service account of the operator lacks is " +
-			"printed to the standard error, and the exit code is 1 if it lacks any.",
+		Long: "Print the rights that the operator of a component needs for the dependents in its inventory, as Roles and a ClusterRole. Rights that only another " +
+			"revision needs are missing. If you may read the rights of the service account, the command prints missing rights to the standard error, and the exit code is 1 if there are any.",
 		Example: "  corbel rbac shop/corner\n  corbel rbac shop/corner --service-account shop-system/shop-operator",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {

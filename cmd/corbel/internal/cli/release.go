@@ -40,20 +40,17 @@ type handback struct {
 	leftOut []string
 }
 
-const releaseHelp = `Make a component a Helm release again, with the same objects, and without a restart: the way back of "corbel adopt helm".
+const releaseHelp = `Make a component a Helm release again, with the same objects, and without a restart. It is the way back of "corbel adopt helm".
 
-The running operator is asked for the manifests and their values. They become a new revision of the release, which is pending at
-first, so that Helm does not touch it. The component is suspended. Each of its objects loses the labels and annotations of
-the component, and gets those of the release. Then the revision is deployed, and the component is deleted, without its objects.
+The command suspends the component and asks the running operator for the manifests and values. It records them as a pending revision of
+the release, gives each object the labels and annotations of the release, marks the revision as deployed, and deletes the component
+without its objects. Objects of hooks and of the folder crds of the chart are no part of a release; they stay without an owner.
 
-Nothing is written if the component is not ready, or if an object is not as its manifest says, or has another owner.
-If the command ends early, for whatever reason, run it again with the same arguments: it goes on where it has ended. Until it
-is done, the component stays suspended, and its deletion keeps the objects.
+The command writes nothing if the component is not ready, or if an object differs from its manifest or has another owner.
+If the command ends early, run it again with the same arguments. Until then the component stays suspended, and its deletion keeps the objects.
 
-Objects of hooks and what is in the folder crds of the chart are no part of a release: they stay, without an owner.
-
-With --keep-component the component is not deleted, but loses the finalizer and the status of its operator, and stays suspended for it: a
-Helm operator of operator-sdk for the same kind finds the release when it starts. The operator of the component runs during this command; stop it before you start the Helm operator.`
+With --keep-component the component stays, without finalizer and status and suspended for its operator, for a Helm operator of operator-sdk
+of the same kind. Stop the operator of the component after this command, and before you start the Helm operator.`
 
 func (f *frame) releaseCommand() *cobra.Command {
 	h := &handback{frame: f}

@@ -70,8 +70,7 @@ func (f *frame) treeCommand() *cobra.Command {
 	t := &tree{frame: f}
 	command := &cobra.Command{
 		Use: "tree " + componentUse, Short: "Show a component with its dependents in the order in which they are applied",
-		Long: "Show a component with its dependents in the order in which they are applied. They come from its inventory, so the tree has " +
-			"objects in other namespaces, objects without a namespace and types, to which no owner reference leads. What the component requires comes first, and its outputs last.",
+		Long:    "Show a component with its dependents, in the order of their application, from its inventory. Requirements of the component come first, and outputs last.",
 		Example: "  corbel tree shop/corner --pods\n  corbel tree shop/corner -w\n  corbel tree shop/corner -o dot",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error { return t.run(c.Context(), arguments) },

@@ -37,12 +37,12 @@ type uiFlags struct {
 	allNamespaces bool
 }
 
-const uiHelp = `Serve a page on this machine that shows components, and changes while they do: the tree of dependents, what other clients
-changed and who, the cause if a component is not Ready, plans of an edit, events and the history.
+const uiHelp = `Serve a page on this machine that shows components and follows their changes: dependents, changes of other clients, causes, plans of
+an edit, events and the history.
 
-The server uses your kubeconfig and your rights. It listens on the loopback interface only, and the page opens by the address that is
-printed, which has a token. Values of Secrets do not leave the server. It only reads, but for the requests by which an operator is asked for
-a plan or a difference of revisions; with --write the page also reconciles, suspends, resumes and rolls back. Ctrl-C ends it.`
+The server uses your kubeconfig and your rights, and listens on the loopback interface only. The printed address has a token. Values
+of Secrets do not leave the server. The page only reads, and asks operators for plans and differences of revisions; with --write it also
+reconciles, suspends, resumes and rolls back. Ctrl-C ends the server.`
 
 func (f *frame) uiCommand() *cobra.Command {
 	u := &uiFlags{frame: f}

@@ -39,7 +39,7 @@ func (f *frame) waitCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "wait " + componentUse, Short: "Wait until a component is ready, or gone",
 		Long: "Wait until a component is ready in its current generation, or gone. Progress goes to the standard error. " +
-			"The exit code is 1 if it is not so in time, or cannot become so before something is changed.",
+			"The exit code is 1 after the timeout, or if the component cannot get there without a change.",
 		Example: "  corbel wait shop/corner --timeout 10m\n  corbel wait shop/corner --for gone",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
