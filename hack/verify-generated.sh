@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fingerprint() {
-	find api pkg examples docs/reference \( -name 'zz_generated.*.go' -o -path '*/config/crd/*.yaml' -o -path 'docs/reference/*.md' \) -exec sha256sum {} + 2>/dev/null | sort -k2
+	find api pkg examples docs/reference cmd/corbel/internal/cli \( -name 'zz_generated.*.go' -o -path '*/config/crd/*.yaml' -o -path 'docs/reference/*.md' -o -name reasons.txt \) -exec sha256sum {} + 2>/dev/null | sort -k2
 }
 
 before=$(fingerprint)

@@ -82,95 +82,87 @@ type Note struct {
 
 // The reasons of notes that are information.
 const (
-	// NoteAdopted means that an object that existed before, without an owner or with another one, is a
-	// dependent now.
+	// NoteAdopted means that an object that existed before is a dependent now.
 	//
 	// Event type: Normal
-	// What to do: nothing. If that was not meant, set the annotation adoption-policy: never.
+	// What to do: nothing. To prevent it, set the annotation adoption-policy: never.
 	NoteAdopted = "Adopted"
-	// NoteReleased means that an object is no dependent any more and stays: it is orphaned, or another owner
-	// has taken it over. The note says which.
+	// NoteReleased means that an object is no dependent any more and stays: it is orphaned, or another owner has
+	// taken it over.
 	//
 	// Event type: Normal
-	// What to do: nothing. An orphaned object has to be deleted by hand when it is not needed any more.
+	// What to do: delete an orphaned object by hand when it is not needed any more.
 	NoteReleased = "Released"
-	// NoteRecreated means that an object is deleted to be created again, because of its update
-	// policy. The note says why.
+	// NoteRecreated means that an object is deleted and created again, because of its update policy.
 	//
 	// Event type: Normal
-	// What to do: nothing. If that was not meant, set the annotation update-policy: replace.
+	// What to do: nothing. To prevent it, set the annotation update-policy: replace.
 	NoteRecreated = "Recreated"
-	// NoteOwnershipRestored means that another client had removed the ownership label or annotation of an
-	// object, and both are back.
+	// NoteOwnershipRestored means that another client had removed the ownership label or annotation of an object,
+	// and the operator has restored them.
 	//
 	// Event type: Normal
-	// What to do: find the client that removes labels or annotations, if it happens again.
+	// What to do: if it happens again, find the client.
 	NoteOwnershipRestored = "OwnershipRestored"
-	// NoteDriftRepaired means that another client had changed or deleted an object, and it is as
-	// its manifest again. The note names the client, the change and the time.
+	// NoteDriftRepaired means that another client had changed or deleted an object, and the operator has repaired
+	// it. The note names the client, the change and the time.
 	//
 	// Event type: Normal
-	// What to do: nothing. If the other client owns the field, name the field in the annotation
-	// ignore-fields.
+	// What to do: nothing. If the other client owns the field, name the field in the annotation ignore-fields.
 	NoteDriftRepaired = "DriftRepaired"
-	// NoteLeftAlone means that a changed manifest does not decide about fields that another client has set,
-	// such as the number of replicas that was set through the subresource scale.
+	// NoteLeftAlone means that a changed manifest does not overwrite fields of another client, such as replicas
+	// that were set through the subresource scale.
 	//
 	// Event type: Normal
-	// What to do: leave the field out of the manifest, or scale the object by the same way as before.
+	// What to do: leave the field out of the manifest, or scale the object in the same way as before.
 	NoteLeftAlone = "LeftAlone"
-	// NoteAssumedComplete means that an object with a time to live after its end counts as complete, because
-	// it went while nothing watched it.
+	// NoteAssumedComplete means that an object with a time to live counts as complete, because it was removed
+	// while nothing watched it.
 	//
 	// Event type: Normal
-	// What to do: check the result of the object, such as a Job. A change of its manifest runs it
-	// again.
+	// What to do: check the result of the object, such as a Job. A changed manifest runs it again.
 	NoteAssumedComplete = "AssumedComplete"
 )
 
 // The reasons of warnings.
 const (
-	// WarnForeignInstancesLost means that another client created instances of a type while the type was
-	// being deleted, and they were deleted with it. The note counts them.
+	// WarnForeignInstancesLost means that another client created instances of a type during its deletion, and they
+	// were deleted with it.
 	//
 	// Event type: Warning
 	// What to do: create them again, if they are needed, once the type exists.
 	WarnForeignInstancesLost = "ForeignInstancesLost"
-	// WarnForeignContentLost means that another client created objects in a namespace while the namespace
-	// was being deleted, and they were deleted with it. The note counts them.
+	// WarnForeignContentLost means that another client created objects in a namespace during its deletion, and
+	// they were deleted with it.
 	//
 	// Event type: Warning
 	// What to do: create them again in another namespace, if they are needed.
 	WarnForeignContentLost = "ForeignContentLost"
-	// WarnContentUnknown means that a namespace is orphaned, because its content could not be read
-	// and objects of other owners may live in it. The note names the types that could not be read.
+	// WarnContentUnknown means that a namespace is orphaned, because the operator could not list all types in it
+	// and objects of other owners may be there.
 	//
 	// Event type: Warning
 	// What to do: look into the namespace, and delete it by hand if it is not needed.
 	WarnContentUnknown = "NamespaceContentUnknown"
-	// WarnKeptForOrphan means that a namespace or a type is orphaned, because something in it was
-	// orphaned before and would be deleted with it.
+	// WarnKeptForOrphan means that a namespace or a type is orphaned, because it contains an orphaned object.
 	//
 	// Event type: Warning
-	// What to do: delete the namespace or the type by hand when its content is not needed any more.
+	// What to do: delete it by hand when its content is not needed any more.
 	WarnKeptForOrphan = "KeptForOrphan"
-	// WarnConflict means that another client changes or deletes an object again and again. It is repaired
-	// less and less often, every 5 minutes in the end. The note names the client.
+	// WarnConflict means that another client changes or deletes an object again and again. The operator repairs it
+	// less and less often, in the end every 5 minutes.
 	//
 	// Event type: Warning
-	// What to do: let one of the two own the field: name it in the annotation ignore-fields, or stop the
-	// other client.
+	// What to do: name the field in the annotation ignore-fields, or stop the other client.
 	WarnConflict = "FieldConflict"
-	// WarnOrphanFound means that an object has the ownership label and annotation of the component and was
-	// in no inventory. It counts as a dependent from now on, or is removed once more if it was removed
-	// before.
+	// WarnOrphanFound means that an object has the ownership label and annotation of the component and was in no
+	// inventory. It is a dependent from now on, or is removed.
 	//
 	// Event type: Warning
-	// What to do: nothing. If it happens again, look for a second operator, or for a backup that was
-	// restored.
+	// What to do: if it happens again, look for a second operator, or for a backup that was restored.
 	WarnOrphanFound = "OrphanFound"
-	// WarnServer means that the API server answered the write of an object with a warning: it drops a field
-	// that it does not know, a version is deprecated, or a policy would refuse the pods. The note has its text.
+	// WarnServer means that the API server answered a write with a warning: an unknown field, a deprecated
+	// version, or a policy that would refuse the pods.
 	//
 	// Event type: Warning
 	// What to do: correct the manifest.

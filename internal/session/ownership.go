@@ -18,29 +18,29 @@ import (
 
 // Reasons of the events that are no transitions.
 const (
-	// reasonOwnedElsewhere means that the object belongs to the operator in another namespace, as its
-	// annotation operator-namespace says. Nothing is done about it here.
+	// reasonOwnedElsewhere means that the annotation operator-namespace gives the object to the operator in
+	// another namespace.
 	//
 	// Event type: Normal
-	// What to do: nothing, or change the annotation to hand the object over.
+	// What to do: nothing, or change the annotation.
 	reasonOwnedElsewhere = "OwnedElsewhere"
-	// reasonBeginDelete means that the deletion of what was made for the object starts.
+	// reasonBeginDelete means that the deletion of the resources of the object begins.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonBeginDelete = "BeginDelete"
-	// reasonDetached means that the object is deleted and what was made for it is orphaned, as its
-	// management policy says.
+	// reasonDetached means that the object is deleted, and its resources are orphaned because of the management
+	// policy.
 	//
 	// Event type: Normal
-	// What to do: delete by hand what is left, when it is not needed any more.
+	// What to do: delete the resources by hand when they are not needed any more.
 	reasonDetached = "Detached"
 
-	// reasonWriteRefused means that the server refuses to store the status or the metadata of the object, so that they do not say
-	// what became of it. The note has the answer of the server.
+	// reasonWriteRefused means that the server refuses to store the status or the metadata of the object. The note
+	// has its answer.
 	//
 	// Event type: Warning
-	// What to do: correct the object, or the schema or the webhook of its type, as the answer says.
+	// What to do: correct the object, or the schema or the webhook of its type.
 	reasonWriteRefused = "WriteRefused"
 
 	actionReconcile = "Reconcile"

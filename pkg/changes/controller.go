@@ -121,11 +121,11 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 	return ctl.Watch(source.Kind[client.Object](from, c.kind, &listener{memory: r.memory}))
 }
 
-// reasonGaveUp means that a controller of package changes could not handle a change of the object, and
-// does not try again until the object changes or is resynced. The log of the operator has the error.
+// reasonGaveUp means that a controller of package changes failed to handle a change, and tries again only after
+// the next change or resync. The log of the operator has the error.
 //
 // Event type: Warning
-// What to do: correct the cause that the log names, and change the object, such as an annotation of it.
+// What to do: correct the cause, and change the object, for example an annotation.
 const reasonGaveUp = "GaveUp"
 
 // gaveUp sends an event about an action that is not retried. The error is in the log only: an event

@@ -290,18 +290,18 @@ func (d *deleter) finalize(ctx context.Context, obj Component, policy v1alpha1.M
 	return nil
 }
 
-// reasonSecretsLeft means that the server refused to remove the Secrets that hold the inventory, the revisions, the outputs or the Helm
-// release of a component that is deleted. The component goes all the same.
+// reasonSecretsLeft means that the server refused to remove Secrets of a deleted component: the inventory, the
+// revisions, the outputs or the Helm release.
 //
 // Event type: Warning
 // What to do: remove the finalizer that the note names from these Secrets, and delete them.
 const reasonSecretsLeft = "SecretsLeft"
 
-// reasonAbandoned means that the component is deleted with the annotation abandon. The note names the
-// dependents that are orphaned as they are, and what else is left.
+// reasonAbandoned means that the component is deleted with the annotation abandon, and its dependents are
+// orphaned.
 //
 // Event type: Warning
-// What to do: delete by hand what the note names, if it still exists and is not needed.
+// What to do: delete the objects that the note names by hand, if they are not needed.
 const reasonAbandoned = "Abandoned"
 
 // reportAbandoned sends an event about objects that are orphaned without being touched. It is for
@@ -409,12 +409,11 @@ func (d *deleter) detachOrphans(ctx context.Context, obj Component, commit sessi
 // in it hold it until their dependents are gone. Without the account, no request about the dependents succeeds. But
 // the server deletes the objects of a namespace that is being deleted, so no client has to prove that they are gone.
 
-// reasonIdentityGone means that the namespace of a component is being deleted, and that the service account does not
-// exist any more that the component acted as. The component goes; the note names the dependents that stay, because they
-// live elsewhere. The event is about the namespace.
+// reasonIdentityGone means that the namespace of a component is being deleted and its service account is gone, so
+// dependents in other places stay. The event is about the namespace.
 //
 // Event type: Warning
-// What to do: delete by hand what the note names, if it still exists and is not needed.
+// What to do: delete the objects that the note names by hand, if they are not needed.
 const reasonIdentityGone = "IdentityGone"
 
 // releaseTerminating empties the inventory of a component in a deletion that is forbidden, if all objects in it live in

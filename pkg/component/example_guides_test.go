@@ -75,7 +75,7 @@ var _ = component.ReconcilerOptions{
 	}},
 }
 
-// A manager that serves the profiles of Go (metrics.md).
+// A manager that serves the profiles of Go (reference/metrics.md).
 var _ = func(config *rest.Config) (ctrl.Manager, error) {
 	manager, err := ctrl.NewManager(config, ctrl.Options{PprofBindAddress: "127.0.0.1:8082"})
 	return manager, err

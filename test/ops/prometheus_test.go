@@ -115,9 +115,9 @@ func valuesOf(t *testing.T, metric, label string) []string {
 	t.Helper()
 	page := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/metrics.md")))(t)
 	if metric == "corbel_components" && label == "reason" {
-		conditions := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/conditions.md")))(t)
+		page := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/reasons.md")))(t)
 		var reasons []string
-		for _, heading := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(string(conditions), -1) {
+		for _, heading := range regexp.MustCompile(`(?m)^### (\w+)\n\n[^#]*?- Conditions: `).FindAllStringSubmatch(string(page), -1) {
 			reasons = append(reasons, heading[1])
 		}
 		return reasons
@@ -334,7 +334,7 @@ func firing(t *testing.T, engine *promql.Engine, data storage.Queryable, rule ru
 	return texts
 }
 
-const runbook = "https://github.com/corbel-run/corbel/blob/main/docs/runbook.md#"
+const runbook = "https://github.com/corbel-run/corbel/blob/main/docs/reference/reasons.md#"
 
 // TestAlerts has series for each alert with which it fires, and with which it does not.
 func TestAlerts(t *testing.T) {
@@ -406,7 +406,7 @@ func TestAlerts(t *testing.T) {
 			check.Equal(t, test.want, firing(t, engine, database(t, test.series), rules[index], test.at))
 		})
 	}
-	page := check.Must(os.ReadFile(filepath.Join(root, "docs/runbook.md")))(t)
+	page := check.Must(os.ReadFile(filepath.Join(root, "docs/reference/reasons.md")))(t)
 	for _, rule := range rules {
 		if !fired[rule.Alert] || !quiet[rule.Alert] {
 			t.Errorf("the alert %s lacks a test in which it fires, or one in which it does not", rule.Alert)
@@ -416,12 +416,12 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("the alert %s has no runbook", rule.Alert)
 		}
 		if anchor != "{{ $labels.reason | toLower }}" && !slices.Contains(headings(string(page)), anchor) {
-			t.Errorf("docs/runbook.md has no section #%s for the alert %s", anchor, rule.Alert)
+			t.Errorf("docs/reference/reasons.md has no section #%s for the alert %s", anchor, rule.Alert)
 		}
 	}
 	for _, recorded := range recordedStatuses(t) {
 		if !slices.Contains(headings(string(page)), strings.ToLower(recorded.Reason)) {
-			t.Errorf("docs/runbook.md has no section #%s", strings.ToLower(recorded.Reason))
+			t.Errorf("docs/reference/reasons.md has no section #%s", strings.ToLower(recorded.Reason))
 		}
 	}
 }

@@ -99,8 +99,8 @@ func (p *page) annotation(c *constantOf) {
 		name = "<name>/" + name
 	}
 	p.line("%s\n", strings.Join(c.comment.paragraphsAbout(c.name, name), "\n\n"))
-	for _, key := range []string{keyOn, keySetBy, keyLevel, keyFormat, keyDefault} {
-		if value := c.comment.value(key); value != "" {
+	for _, key := range []string{keyOn, keySetBy, keyFormat, keyDefault} {
+		if value := c.comment.value(key); value != "" && value != "none" && value != "dependent objects" && value != "the component" {
 			p.line("- %s: %s", key, value)
 		}
 	}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"go/ast"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -89,7 +90,10 @@ func (c comment) paragraphsAbout(subject, name string) []string {
 }
 
 // inTable returns the sentences for a row of a table that names the subject already.
-func (c comment) inTable(subject string) string {
+func (c comment) inTable(subject string) string { return escape(c.sentences(subject)) }
+
+// sentences returns the sentences below a title that names the subject already.
+func (c comment) sentences(subject string) string {
 	text := strings.TrimPrefix(strings.Join(c.paragraphs, " "), subject+" ")
 	for _, verb := range []string{"means that ", "is ", "are "} {
 		if rest, found := strings.CutPrefix(text, verb); found {
@@ -97,7 +101,7 @@ func (c comment) inTable(subject string) string {
 			break
 		}
 	}
-	return escape(capitalized(text))
+	return capitalized(text)
 }
 
 func capitalized(text string) string {
@@ -107,6 +111,31 @@ func capitalized(text string) string {
 
 // value returns the text after a keyword, for Markdown.
 func (c comment) value(key string) string { return escape(c.values[key]) }
+
+// plainNumber is a default that is followed by its unit.
+var plainNumber = regexp.MustCompile(`^[0-9.,]+$`)
+
+// otherwise returns the sentence about the default. There is none if nothing is the default.
+func (c comment) otherwise() string {
+	switch value := c.value(keyDefault); {
+	case value == "", value == "none", value == "nil":
+		return ""
+	case strings.HasPrefix(value, "required"), strings.HasSuffix(value, "it is required"):
+		return "Required"
+	case plainNumber.MatchString(value):
+		return strings.TrimSpace("Default: " + value + " " + c.value(keyUnit))
+	default:
+		return "Default: " + value
+	}
+}
+
+// unit returns the sentence about the unit, unless the default has it.
+func (c comment) unit() string {
+	if unit := c.value(keyUnit); unit != "" && !plainNumber.MatchString(c.value(keyDefault)) {
+		return "Unit: " + unit
+	}
+	return ""
+}
 
 // isOptional reports whether a field may be left out.
 func (c comment) isOptional() bool { return slices.Contains(c.markers, "+optional") }

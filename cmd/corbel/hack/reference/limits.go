@@ -37,12 +37,12 @@ func (r *reference) limits() (*page, error) {
 	all := r.all(func(c *constantOf) bool { return c.comment.values[keyLimit] != "" })
 	for _, g := range limitGroups {
 		p.line("\n## %s", g.title)
-		p.table("limit", "of")
+		p.line("")
 		for _, times := range []bool{true, false} {
 			for _, folder := range g.packages {
 				for _, c := range all {
 					if c.pkg.path == folder && c.duration == times {
-						p.row(c.number(), c.comment.value(keyLimit))
+						p.item(c.number(), c.comment.value(keyLimit))
 					}
 				}
 			}

@@ -71,14 +71,13 @@ func build(root string) (map[string]string, error) {
 		"annotations.md": r.annotations,
 		"options.md":     r.options,
 		"spec.md":        r.spec,
-		"conditions.md":  r.conditions,
+		"reasons.md":     r.reasonsPage,
+		explained:        r.explanations,
 		"status.md":      r.status,
-		"events.md":      r.events,
 		"metrics.md":     r.metrics,
 		"limits.md":      r.limits,
 		"plan.md":        r.plan,
 		"cli.md":         r.cli,
-		"../runbook.md":  r.runbook,
 	} {
 		p, err := write()
 		if err != nil {

@@ -37,6 +37,20 @@ func (p *page) table(columns ...string) {
 // row adds a row. The cells are Markdown already.
 func (p *page) row(cells ...string) { p.line("| %s |", strings.Join(cells, " | ")) }
 
+// item adds a line of a list. The texts are Markdown already; further sentences follow the meaning.
+func (p *page) item(name, meaning string, further ...string) {
+	meaning = strings.TrimSuffix(meaning, ".")
+	for _, text := range further {
+		if text != "" {
+			meaning += ". " + strings.TrimSuffix(text, ".")
+		}
+	}
+	p.line("- %s: %s.", name, meaning)
+}
+
+// typed returns a name and a type as code.
+func typed(name, typ string) string { return code(name) + " " + code(typ) }
+
 // code returns a text as code.
 func code(text string) string {
 	if text == "" {

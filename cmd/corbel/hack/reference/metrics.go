@@ -29,7 +29,7 @@ var labelHelps = []labelHelp{
 	{label: "phase", metric: "corbel_dependents", help: "The phase in the inventory; a large inventory that this process has not read yet, or could not write, counts as `Applied`.",
 		folder: "internal/vocabulary", typ: "Phase", otherwise: "Applied"},
 	{label: "state", help: "The state of the component.", folder: "api/v1alpha1", typ: "State"},
-	{label: "reason", metric: "corbel_components", help: "The reason of condition Ready, see [conditions.md](conditions.md); `Other` for further ones."},
+	{label: "reason", metric: "corbel_components", help: "The reason of condition Ready, see [reasons.md](reasons.md); `Other` for further ones."},
 	{label: "verb", metric: "corbel_writes_total", help: "What the plan asked for.", folder: ofPlan, typ: "Verb"},
 	{label: "verb", metric: "corbel_write_errors_total", help: "What the plan asked for; `dry-run` comes before the deletion of an object that is recreated.", folder: ofPlan, typ: "Verb"},
 	{label: "reason", metric: "corbel_writes_total", help: "Why the plan asked for the write.", folder: ofPlan, typ: "Reason"},
@@ -38,9 +38,35 @@ var labelHelps = []labelHelp{
 	{label: "code", help: "The class of the answer: `2xx`, `3xx`, `4xx` or `5xx`; `error` if there was none."},
 }
 
+const watched = `
+## What to watch
+
+[Alerts and a dashboard](../howto-operations.md) of a project of ` + "`corbel init`" + ` watch these metrics:
+
+- ` + "`corbel_components{state=\"Error\"}`" + ` above zero for long: the condition Ready of these components says why.
+- ` + "`rate(corbel_writes_total{reason=\"drifted\"}[1h])`" + ` that does not end: another client writes the same objects.
+- ` + "`corbel_renders_held_back_total`" + ` that grows: a generator renders different manifests each time, and does not report it (` + "`manifests.NoteRandom`" + `).
+- ` + "`corbel_orphans_found_total`" + ` that grows: something was orphaned; the events of the components name the objects.`
+
+const profiles = `
+## Memory and profiles
+
+An operator keeps a record of a few hundred bytes of each dependent that it watches, and at most 128 MiB of compressed manifests; [performance](../performance.md) has figures.
+
+The profiles of Go show other uses of memory and time. Give the manager an address to serve the profiles:
+
+<!-- code of pkg/component/example_guides_test.go -->
+` + "```go" + `
+manager, err := ctrl.NewManager(config, ctrl.Options{PprofBindAddress: "127.0.0.1:8082"})
+` + "```" + `
+
+Then ` + "`go tool pprof http://127.0.0.1:8082/debug/pprof/heap`" + ` shows the heap, ` + "`.../profile`" + ` the processor, and ` + "`.../goroutine`" + ` the goroutines.`
+
 // metrics writes the page of the metrics.
 func (r *reference) metrics() (*page, error) {
-	p := newPage("Metrics", "The metrics that Corbel registers with the registry of controller-runtime; [Metrics](../metrics.md) says what to watch.")
+	p := newPage("Metrics", "Corbel registers these metrics with the registry of controller-runtime, so the metrics endpoint of the manager serves them. No label has the name or the namespace of an object.")
+	p.line("%s", watched)
+	p.line("\n## All metrics")
 	p.table("name", "type", "labels", "meaning")
 	for _, m := range metrics.Declared() {
 		if m.Help == "" {
@@ -71,5 +97,6 @@ func (r *reference) metrics() (*page, error) {
 		}
 		p.row(code(h.label), of, h.help, strings.Join(values, ", "))
 	}
+	p.line("%s", profiles)
 	return p, nil
 }

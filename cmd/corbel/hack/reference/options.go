@@ -35,7 +35,7 @@ var numeric = regexp.MustCompile(`^\*?(u?int(32|64)?|float64)$`)
 
 // options writes the page of the options.
 func (r *reference) options() (*page, error) {
-	p := newPage("Options", "The options that the author of an operator sets in Go. What is required has no default.\n"+
+	p := newPage("Options", "The options that the author of an operator sets in Go.\n"+
 		"The values of policies are explained in [spec.md](spec.md#policies), and limits that no option changes in [limits.md](limits.md).\n"+
 		"`time.Duration` has its unit in itself, such as `30 * time.Second`.")
 	for _, o := range optionTypes {
@@ -45,20 +45,20 @@ func (r *reference) options() (*page, error) {
 		}
 		name := o.folder[strings.LastIndex(o.folder, "/")+1:] + "." + o.name
 		p.line("\n## %s\n\n%s", name, strings.Join(t.comment.paragraphsAbout(o.name, name), "\n\n"))
-		p.table("field", "type", "default", "unit", "meaning")
+		p.line("")
 		for _, f := range t.fields() {
 			r.option(p, o.folder+"."+o.name, f)
 		}
 	}
 	p.line("\n## Files of manifests.FromFS\n\nEach function returns an option for `manifests.FromFS`.")
-	p.table("option", "meaning")
+	p.line("")
 	for _, f := range r.packages["pkg/manifests"].functions() {
 		if f.Type.Results != nil && text(f.Type.Results.List[0].Type) == "FSOption" {
 			r.function(p, "pkg/manifests", f)
 		}
 	}
 	p.line("\n## Package transform\n\nEach function returns a transformer for `manifests.Transform`.")
-	p.table("function", "meaning")
+	p.line("")
 	for _, f := range r.packages["pkg/manifests/transform"].functions() {
 		r.function(p, "pkg/manifests/transform", f)
 	}
@@ -67,20 +67,20 @@ func (r *reference) options() (*page, error) {
 
 func (r *reference) option(p *page, of string, f fieldOf) {
 	if f.embedded {
-		p.row("all fields of "+code(f.typ), "", "", "", "")
+		p.line("- all fields of %s", code(f.typ))
 		return
 	}
 	what := of + "." + f.name
 	if r.require(what, f.comment, keyDefault); numeric.MatchString(f.typ) {
 		r.require(what, f.comment, keyUnit)
 	}
-	p.row(code(f.name), code(f.typ), f.comment.value(keyDefault), f.comment.value(keyUnit), f.comment.inTable(f.name))
+	p.item(typed(f.name, f.typ), f.comment.inTable(f.name), f.comment.otherwise(), f.comment.unit())
 }
 
 func (r *reference) function(p *page, folder string, f *ast.FuncDecl) {
 	name, c := f.Name.Name, parseComment(f.Doc)
 	r.require(folder+"."+name, c)
-	p.row(code(name+strings.TrimPrefix(text(f.Type), "func")), c.inTable(name))
+	p.item(code(name+strings.TrimPrefix(text(f.Type), "func")), c.inTable(name))
 }
 
 // unlisted returns the structs by the name of options that no page has.

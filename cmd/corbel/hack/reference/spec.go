@@ -20,8 +20,8 @@ var partTypes = []struct{ folder, name string }{
 
 // spec writes the page of what can be embedded in the spec of a component.
 func (r *reference) spec() (*page, error) {
-	p := newPage("Parts of a spec", "Types of package component to embed in the spec of a component, so that its users can set the fields.\n"+
-		"Each implements an interface; a component type, or its spec, may implement the interface itself in place of embedding the type.")
+	p := newPage("Parts of a spec", "Types of package component to embed in the spec of a component, so that its users can set the fields. The names are those in YAML; the Go fields begin with a capital letter.\n"+
+		"Each type implements an interface. A component type, or its spec, may implement the interface in place of embedding the type.")
 	for _, t := range r.packages["pkg/component"].types() {
 		if !strings.HasSuffix(t.name, "Spec") || t.name == "KubeConfigSpec" || !ast.IsExported(t.name) {
 			continue
@@ -45,9 +45,9 @@ func (r *reference) spec() (*page, error) {
 			continue
 		}
 		p.line("\n### %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
-		p.table("method", "meaning")
+		p.line("")
 		for i, name := range names {
-			p.row(code(name), comments[i].inTable(name))
+			p.item(code(name), comments[i].inTable(name))
 		}
 	}
 	r.policies(p)
@@ -56,15 +56,15 @@ func (r *reference) spec() (*page, error) {
 
 // fields writes the table of the fields of a struct that users write as YAML.
 func (r *reference) fields(p *page, folder string, t typeOf) {
-	p.table("field", "JSON", "type", "default", "meaning")
+	p.line("")
 	for _, f := range t.fields() {
 		what := folder + "." + t.name + "." + f.name
-		otherwise := "required"
+		otherwise := "Required"
 		if r.require(what, f.comment); f.comment.isOptional() {
 			r.require(what, f.comment, keyDefault)
-			otherwise = f.comment.value(keyDefault)
+			otherwise = f.comment.otherwise()
 		}
-		p.row(code(f.name), code(f.json), code(f.typ), otherwise, f.comment.inTable(f.name))
+		p.item(typed(f.json, f.typ), f.comment.inTable(f.name), otherwise)
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *reference) valuesOf(name string) []*constantOf {
 
 // policies writes the values of the policies, and notes annotations that do not list them.
 func (r *reference) policies(p *page) {
-	p.line("\n## Policies\n\nIn options and specs the values are written as in the first column, in annotations as in the second.")
+	p.line("\n## Policies\n\nOptions and specs have the first form of a value, and annotations the second.")
 	for _, name := range policyTypes {
 		t, err := r.typ("api/v1alpha1", name)
 		if err != nil {
@@ -86,17 +86,17 @@ func (r *reference) policies(p *page) {
 			continue
 		}
 		p.line("\n### %s\n\n%s", name, strings.Join(t.comment.paragraphsAbout(name, name), " "))
-		p.table("value", "in annotations", "meaning")
+		p.line("")
 		annotation := r.packages["api/v1alpha1"].constants["Annotation"+name]
 		for _, c := range r.valuesOf(name) {
-			value := kebab(c.text())
+			value, written := kebab(c.text()), code(c.text())
 			r.require("api/v1alpha1."+c.name, c.comment)
 			if annotation == nil {
 				value = ""
-			} else if !slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ".", " ").Replace(annotation.comment.values[keyFormat])), value) {
+			} else if written += " (" + code(value) + ")"; !slices.Contains(strings.Fields(strings.NewReplacer(",", " ", ".", " ").Replace(annotation.comment.values[keyFormat])), value) {
 				r.lack("the format of %s does not list %s", annotation.name, value)
 			}
-			p.row(code(c.text()), code(value), c.comment.inTable(c.name))
+			p.item(written, c.comment.inTable(c.name))
 		}
 	}
 }

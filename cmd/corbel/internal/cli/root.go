@@ -55,9 +55,12 @@ func newCommand(f *frame, program string) *cobra.Command {
 	root.SetOut(f.Out)
 	root.SetErr(f.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	for _, command := range f.commands() {
+	explain := f.explainCommand()
+	for _, command := range append(f.commands(), explain) {
 		command.Flags().SortFlags = false // its own before those that all have
-		f.addClusterFlags(command)
+		if command != explain {
+			f.addClusterFlags(command)
+		}
 		if root.Annotations != nil {
 			command.Example = strings.ReplaceAll(command.Example, "  corbel ", "  kubectl corbel ")
 		}

@@ -27,8 +27,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// reasonUnknownAnnotation means that the component has annotations with the prefix of the operator that have no effect, because
-// Corbel does not know them, or not on a component. The note names them.
+// reasonUnknownAnnotation means that the component has annotations of the operator that are unknown or have no
+// effect on a component.
 //
 // Event type: Warning
 // What to do: correct the names, or remove the annotations.

@@ -30,13 +30,13 @@ import (
 // The values of the annotation rollout.
 const pin, promote, ignore = "pin", "promote", "ignore"
 
-// ReasonRolloutStopped means that no further component is updated to the new version of the operator, because as
-// many as may be unavailable have failed, or a canary has. The message says how many wait, and which failed and why.
+// ReasonRolloutStopped means that the new version of the operator updates no further component, because a canary
+// or too many components have failed.
 //
-// Conditions: RolloutStopped True on the components that failed; Ready is as it is
+// Conditions: RolloutStopped True on the components that failed
 // Event type: Warning
-// What to do: correct the cause, in the spec of the components or by another version of the operator. Or
-// set the annotation rollout: ignore on a component to leave its failure out of the count.
+// What to do: correct the cause in the components or the operator. Or set the annotation rollout: ignore on a
+// failed component.
 const ReasonRolloutStopped = "RolloutStopped"
 
 // waitsForTurn is the message of a component that waits. It has no number of components: each update would be a write to all that wait.

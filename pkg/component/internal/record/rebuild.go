@@ -24,12 +24,12 @@ import (
 	"github.com/corbel-run/corbel/pkg/reconciler"
 )
 
-// reasonInventoryRebuilt means that a Secret with a part of the inventory was lost, or the whole status, and the objects
-// were found again by their ownership label and annotation. The note names types that may not be listed.
+// reasonInventoryRebuilt means that a Secret of the inventory or the status was lost, and the operator found the
+// objects again by label and annotation.
 //
 // Event type: Warning
-// What to do: find out what deletes or changes the Secrets of the inventory, or the status, beside the operator.
-// Objects that had lost both label and annotation are not dependents any more.
+// What to do: find the client that deletes or changes the Secrets or the status. An object without label and
+// annotation is no dependent any more.
 const reasonInventoryRebuilt = "InventoryRebuilt"
 
 // LostError means that a part of an inventory is lost and cannot be rebuilt yet.

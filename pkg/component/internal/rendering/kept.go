@@ -24,12 +24,11 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/telemetry"
 )
 
-// reasonRandomValuesLost means that random values of the revision are made anew, because the Secret of the revisions was lost or
-// cannot be read. Passwords and certificates that the Secrets of the component have stay.
+// reasonRandomValuesLost means that the Secret of the revisions was lost or cannot be read, so the operator made
+// new random values. Values in Secrets of the component stay.
 //
 // Event type: Warning
-// What to do: check that the workloads take the new values. Leave the Secret of the revisions beside the
-// component where it is.
+// What to do: check that the workloads take the new values. Do not delete the Secret of the revisions.
 const reasonRandomValuesLost = "RandomValuesLost"
 
 // kept is what each rendering of a revision has in common, although a rendering alone would make

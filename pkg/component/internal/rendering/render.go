@@ -46,12 +46,11 @@ import (
 const (
 	// maxPlaces limits how many differences a message names.
 	maxPlaces = 3
-	// reasonNonDeterministic means that the generator renders something else each time for the same input.
-	// The note names objects and fields. The last manifests are kept for some hours.
+	// reasonNonDeterministic means that the generator renders different manifests for the same input. The operator
+	// keeps the last ones for some hours.
 	//
 	// Event type: Warning
-	// What to do: make the generator deterministic, or let it report random values with
-	// manifests.NoteRandom.
+	// What to do: make the generator deterministic, or report random values with manifests.NoteRandom.
 	reasonNonDeterministic = "NonDeterministicRendering"
 )
 

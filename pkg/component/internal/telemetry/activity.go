@@ -40,28 +40,29 @@ const Apply, Delete = "Apply", "Delete"
 
 // Reasons of the events that are no transitions.
 const (
-	// reasonNoted means that there is a note about a dependent object that has no reason of its own. The note has the text.
+	// reasonNoted means that there is a note about a dependent object.
 	//
 	// Event type: Normal
 	// What to do: read the note.
 	reasonNoted = "DependentNoted"
-	// reasonApplied means that dependent objects were written, while the component was applied. The note counts them by verb.
+	// reasonApplied means that the operator wrote dependent objects. The note counts them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonApplied = "Applied"
-	// reasonDeleted means that dependent objects were removed, while the component was deleted. The note counts them by verb.
+	// reasonDeleted means that the operator removed dependent objects of a component in deletion. The note counts
+	// them by verb.
 	//
 	// Event type: Normal
 	// What to do: nothing.
 	reasonDeleted = "Deleted"
-	// ReasonDrifted means that dependent objects differ from their manifests and are left as they are, because their drift policy
-	// is Report or a webhook changes each write of them. The message names the client or webhook, the change and the time.
+	// ReasonDrifted means that dependent objects differ from their manifests and stay as they are, because of the
+	// drift policy Report or a webhook that changes each write.
 	//
-	// Conditions: Drifted True; Ready is not affected
+	// Conditions: Drifted True
 	// Event type: Normal
-	// What to do: change the object back, change the manifest, or set the annotation drift-policy to repair
-	// or ignore.
+	// What to do: change the object back, change the manifest, or set the annotation drift-policy to repair or
+	// ignore.
 	ReasonDrifted = "Drifted"
 )
 

@@ -331,12 +331,12 @@ func factsOf() map[string]Facts {
 }
 
 // documentedReason matches a reason of components in the reference.
-var documentedReason = regexp.MustCompile(`(?m)^### (\w+)\n\n[^#]*?- Conditions: (.*)\n- State: (.*)\n`)
+var documentedReason = regexp.MustCompile(`(?m)^### (\w+)\n\n[^#]*?- Conditions: (.*); state (.*)\n`)
 
 // TestStatusesAreAsDocumented compares the status for each reason with the reference, with the reading of
 // kstatus, and with the recorded file.
 func TestStatusesAreAsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/reference/conditions.md")
+	page, err := os.ReadFile("../../../../docs/reference/reasons.md")
 	if err != nil {
 		t.Fatal(err)
 	}
