@@ -38,6 +38,14 @@ func (t *table) String() string {
 	return out.String()
 }
 
+// filled returns the table, or nothing if it has no rows.
+func (t *table) filled() string {
+	if len(t.rows) == 0 {
+		return ""
+	}
+	return t.String()
+}
+
 // verdict is a goal and whether it is reached; empty if there is none, or no samples.
 func verdict(samples Samples, goal string, reached bool) string {
 	if len(samples) == 0 || goal == "" {

@@ -21,30 +21,34 @@ func (r *Report) Page() string {
 	if len(r.Sizes)+len(r.Plans) == 0 {
 		return "Nothing was measured yet.\n"
 	}
-	var out strings.Builder
-	out.WriteString("## One component\n\n")
+	var components, fleets, plans []string
 	for _, size := range r.Sizes {
-		if size.Components == 1 && size.Objects <= mostOnPage {
-			fmt.Fprintf(&out, "%s\n", size.besidePeers())
+		switch {
+		case size.Components == 1 && size.Objects <= mostOnPage:
+			components = append(components, size.besidePeers())
+		case len(size.Find(Install, Helm)) > 0:
+			fleets = append(fleets, size.besidePeers())
 		}
 	}
-	out.WriteString("## Fleets\n\n")
-	for _, size := range r.Sizes {
-		if len(size.Find(Install, Helm)) > 0 {
-			fmt.Fprintf(&out, "%s\n", size.besidePeers())
-		}
-	}
-	fmt.Fprintf(&out, "%s\n## Memory\n\n%s", r.fleets(), r.memory())
 	if len(r.Plans) > 0 {
 		largest := r.Plans[len(r.Plans)-1]
-		fmt.Fprintf(&out, "\n## Plans and rollback\n\n%s: %s\n%s", largest.title(), largest.measured(), largest.planTable(largest.cost))
+		plans = []string{largest.titled() + largest.planTable(largest.cost)}
 	}
-	return out.String()
+	var out []string
+	for _, section := range []struct {
+		title  string
+		tables []string
+	}{{"One component", components}, {"Fleets", append(fleets, r.fleets())}, {"Memory", []string{r.memory()}}, {"Plans and rollback", plans}} {
+		if text := strings.Trim(strings.Join(section.tables, "\n"), "\n"); text != "" {
+			out = append(out, "## "+section.title+"\n\n"+text+"\n")
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
-// measured names the revision, the day and the machine.
-func (s Size) measured() string {
-	return fmt.Sprintf("revision %s, %s, %s, load %.1f, %s.\n", s.Where.Revision, s.day(), s.Where.Processor, s.Where.Load, s.averaged())
+// titled names the size, the revision, the day and the machine.
+func (s Size) titled() string {
+	return fmt.Sprintf("%s: revision %s, %s, %s, load %.1f, %s.\n\n", s.title(), s.Where.Revision, s.day(), s.Where.Processor, s.Where.Load, s.averaged())
 }
 
 func (s Size) day() string { return s.Where.Time.Format("2006-01-02") }
@@ -65,7 +69,7 @@ func (s Size) besidePeers() string {
 		}
 		t.add(row.title, cells...)
 	}
-	return fmt.Sprintf("%s: %s\n%s", s.title(), s.measured(), t.String())
+	return s.titled() + t.String()
 }
 
 // cost is the number of requests and the time of a scenario; at rest it is the requests alone.
@@ -104,7 +108,7 @@ func (r *Report) fleets() string {
 			t.add(title, cells...)
 		}
 	}
-	return t.String()
+	return t.filled()
 }
 
 // memory has a row for each size, those with charts first.
@@ -131,7 +135,7 @@ func (r *Report) memory() string {
 		}
 		t.add(size.title(), size.Where.Revision+", "+size.day(), mebibytes(rest.Heap()), fmt.Sprintf("%.0f", size.bytesPerObject()), resident)
 	}
-	return t.String()
+	return t.filled()
 }
 
 // bytesPerObject is the heap that an object adds to an operator at rest.
