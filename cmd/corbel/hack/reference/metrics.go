@@ -51,7 +51,7 @@ const watched = `
 const profiles = `
 ## Memory and profiles
 
-An operator keeps a record of a few hundred bytes of each dependent that it watches, and at most 128 MiB of compressed manifests; [performance](../performance.md) has figures.
+An operator keeps a record of a few hundred bytes of each dependent that it watches, and at most 128 MiB of compressed manifests; [performance](../evidence/performance.md#memory) has figures.
 
 The profiles of Go show other uses of memory and time. Give the manager an address to serve the profiles:
 
