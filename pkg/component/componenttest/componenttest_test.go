@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
@@ -460,6 +461,26 @@ func notes(t testing.TB, templates string, hooks ...func(*noteReconciler)) compo
 
 func note() *Note {
 	return &Note{ObjectMeta: metav1.ObjectMeta{Name: "main"}, Spec: widget.Spec{Values: map[string]string{"text": "one"}}}
+}
+
+func TestARequiredObjectIsAPrerequisite(t *testing.T) {
+	t.Parallel()
+	o := notes(t, noteTemplates)
+	for _, text := range []string{
+		`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: databases.given.corbel.run}, spec: {group: given.corbel.run, scope: Namespaced,
+			names: {plural: databases, singular: database, kind: Database, listKind: DatabaseList},
+			versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`,
+		`{apiVersion: given.corbel.run/v1, kind: Database, metadata: {name: db}, status: {conditions: [{type: Ready, status: "True"}], outputs: {host: db.example.com}}}`,
+	} {
+		object := &unstructured.Unstructured{}
+		check.NoError(t, yaml.Unmarshal([]byte(text), &object.Object))
+		o.Prerequisites = append(o.Prerequisites, object)
+	}
+	requiring := note()
+	requiring.Spec.Requires = []component.Requirement{{APIVersion: "given.corbel.run/v1", Kind: "Database", Name: "db", Inputs: map[string]string{"values.text": "host"}}}
+	i, text := o.Install(t, requiring), &corev1.ConfigMap{}
+	check.NoError(t, i.Client.Get(t.Context(), client.ObjectKey{Namespace: i.Namespace, Name: "main-text"}, text))
+	check.Same(t, "db.example.com", text.Data["text"])
 }
 
 func rewrite(n *Note) { n.Spec.Values["text"] = "two" }

@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,9 +129,13 @@ func (o Operator[T]) prepareWithin(t testing.TB, obj T, within string) *Installe
 	}
 	for _, given := range o.Prerequisites {
 		given := given.DeepCopyObject().(client.Object)
-		if namespaced, err := i.Client.IsObjectNamespaced(given); err == nil && namespaced && given.GetNamespace() == "" {
-			given.SetNamespace(i.Namespace)
-		}
+		i.poll(t, "the type of the prerequisite "+given.GetName()+" to be served", func(context.Context) error { // one before it may define the type
+			namespaced, err := i.Client.IsObjectNamespaced(given)
+			if namespaced && given.GetNamespace() == "" {
+				given.SetNamespace(i.Namespace)
+			}
+			return err
+		})
 		if binding, ok := given.(*rbacv1.RoleBinding); ok {
 			for n := range binding.Subjects {
 				if subject := &binding.Subjects[n]; subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == "" {
@@ -138,7 +143,11 @@ func (o Operator[T]) prepareWithin(t testing.TB, obj T, within string) *Installe
 				}
 			}
 		}
+		withStatus := given.DeepCopyObject().(client.Object)
 		fail("create the prerequisite "+given.GetName(), client.IgnoreAlreadyExists(i.Client.Create(t.Context(), given)))
+		if content, ok := withStatus.(*unstructured.Unstructured); ok && content.Object["status"] != nil {
+			fail("set the status of the prerequisite "+given.GetName(), client.IgnoreNotFound(i.Client.Status().Patch(t.Context(), content, client.Merge)))
+		}
 	}
 	i.before = map[object]bool{}
 	i.poll(t, "the content of the namespace to be listed", func(ctx context.Context) error {

@@ -48,7 +48,8 @@ type Operator[T component.Component] struct {
 	// fails if the operator has a right to a kind that is in no branch of its templates.
 	Chart fs.FS
 	// Prerequisites are created in the namespace of each case before the component, such as
-	// Secrets that its spec refers to. They need not name a namespace, nor need the service accounts
+	// Secrets that its spec refers to. An object that the component requires may come after the definition of its
+	// type, and gets its status. They need not name a namespace, nor need the service accounts
 	// that a RoleBinding among them has as subjects.
 	Prerequisites []client.Object
 	// Retained are objects that may be there after the deletion of the component, such as
