@@ -52,19 +52,30 @@ type learned struct {
 // output is an output of the option Outputs: the value of an object with a name of this pattern.
 type output struct{ Name, Group, Kind, Object, Expression string }
 
+// usualOutputs are the outputs of objects whose field of the spec is set, to the value if there is one.
+var usualOutputs = []struct {
+	output
+	field, value string
+}{
+	{output{Name: "host", Group: "networking.k8s.io", Kind: "Ingress", Expression: "self.spec.?rules[?0].?host"}, "rules", ""},
+	{output{Name: "host", Group: "gateway.networking.k8s.io", Kind: "HTTPRoute", Expression: "self.spec.?hostnames[?0]"}, "hostnames", ""},
+	{output{Name: "address", Group: "gateway.networking.k8s.io", Kind: "Gateway", Expression: "self.?status.?addresses[?0].?value"}, "listeners", ""},
+	{output{Name: "address", Kind: "Service", Expression: firstAddress + ".?hostname.or(" + firstAddress + ".?ip)"}, "type", "LoadBalancer"},
+}
+
+const firstAddress = "self.?status.?loadBalancer.?ingress[?0]"
+
 // outputsOf returns the outputs that users of the objects of the component sample want: the host of an Ingress, and the address of a load
-// balancer. A value that is not there is not waited for. Of two objects that a pattern matches, none is an output.
+// balancer, for example. A value that is not there is not waited for. Of two objects that a pattern matches, none is an output.
 func outputsOf(objects []*unstructured.Unstructured) (all []output) {
 	for _, object := range objects {
-		found := output{Kind: object.GetKind(), Object: strings.ReplaceAll(object.GetName(), "sample", "*")}
-		rules, _, _ := unstructured.NestedSlice(object.Object, "spec", "rules")
-		balancer, _, _ := unstructured.NestedString(object.Object, "spec", "type")
-		switch gvk := object.GroupVersionKind(); {
-		case gvk.Group == "networking.k8s.io" && gvk.Kind == "Ingress" && len(rules) > 0:
-			found.Name, found.Group, found.Expression = "host", gvk.Group, "self.spec.?rules[?0].?host"
-		case gvk.Group == "" && gvk.Kind == "Service" && balancer == "LoadBalancer":
-			const first = "self.?status.?loadBalancer.?ingress[?0]"
-			found.Name, found.Expression = "address", first+".?hostname.or("+first+".?ip)"
+		var found output
+		for _, usual := range usualOutputs {
+			value, isSet, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", usual.field)
+			if gvk := object.GroupVersionKind(); isSet && (usual.value == "" || value == usual.value) && usual.Group == gvk.Group && usual.Kind == gvk.Kind {
+				found = usual.output
+				found.Object = strings.ReplaceAll(object.GetName(), "sample", "*")
+			}
 		}
 		if found.Name == "" || slices.ContainsFunc(all, func(other output) bool { return other.Name == found.Name }) {
 			continue

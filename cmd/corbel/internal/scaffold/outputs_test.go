@@ -4,6 +4,7 @@
 package scaffold
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ func TestTheOptionsOfAProjectHaveTheUsualOutputs(t *testing.T) {
 	const (
 		ingress  = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: '{{ .Release.Name }}-web'}\nspec: {rules: [{host: shop.example.com}]}\n"
 		balancer = "apiVersion: v1\nkind: Service\nmetadata: {name: 'web-{{ .Release.Name }}'}\nspec: {type: LoadBalancer}\n"
+		route    = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: '{{ .Release.Name }}'}\nspec: {hostnames: [shop.example.com]}\n"
+		gateway  = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: '{{ .Release.Name }}-web'}\nspec: {gatewayClassName: web, listeners: [{name: http, port: 80, protocol: HTTP}]}\n"
 	)
 	host := output{"host", "networking.k8s.io", "Ingress", "*-web", "self.spec.?rules[?0].?host"}
 	address := output{"address", "", "Service", "web-*", "self.?status.?loadBalancer.?ingress[?0].?hostname.or(self.?status.?loadBalancer.?ingress[?0].?ip)"}
@@ -23,6 +26,8 @@ func TestTheOptionsOfAProjectHaveTheUsualOutputs(t *testing.T) {
 		want      []output
 	}{
 		"both": {balancer + "---\n" + ingress, []output{address, host}},
+		"the API of gateways": {gateway + "---\n" + route, []output{
+			{"address", "gateway.networking.k8s.io", "Gateway", "*-web", "self.?status.?addresses[?0].?value"}, {"host", "gateway.networking.k8s.io", "HTTPRoute", "*", "self.spec.?hostnames[?0]"}}},
 		"a Service and an Ingress of other forms": {"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n", nil},
 		"two Services that a pattern matches":     {balancer + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web-second}\n", nil},
 	} {
@@ -35,13 +40,15 @@ func TestTheOptionsOfAProjectHaveTheUsualOutputs(t *testing.T) {
 			}
 			c := contents{Options: Options{Name: "shop-operator", Kind: "Shop", Group: "shop.example.com", Form: FormChart, Namespaced: true}, Folder: "chart", Outputs: l.outputs}
 			check.NoError(t, c.validate())
-			main := string(check.Must(c.files())(t)["main.go"])
-			if len(test.want) == 0 {
-				check.Same(t, false, strings.Contains(main, "Outputs") || strings.Contains(main, "policies"))
-				return
+			files := check.Must(c.files())(t)
+			main, columns := string(files["main.go"]), string(files["api/v1alpha1/shop.go"])
+			check.Same(t, len(test.want) > 0, strings.Contains(main, `policies "github.com/corbel-run/corbel/api/v1alpha1"`))
+			check.Same(t, len(test.want), strings.Count(main, "Expression: "))
+			check.Same(t, len(test.want), strings.Count(columns, ".status.outputs."))
+			for _, o := range test.want {
+				check.Contains(t, main, fmt.Sprintf("{Name: %q, Type: policies.TypeInfo{Group: %q, Kind: %q}, Object: %q, Expression: %q},", o.Name, o.Group, o.Kind, o.Object, o.Expression))
+				check.Contains(t, columns, fmt.Sprintf("\n// +kubebuilder:printcolumn:name=%q,type=string,JSONPath=`.status.outputs.%s`\n", o.Name, o.Name))
 			}
-			check.Contains(t, main, `{Name: "host", Type: policies.TypeInfo{Group: "networking.k8s.io", Kind: "Ingress"}, Object: "*-web", Expression: "self.spec.?rules[?0].?host"},`,
-				`policies "github.com/corbel-run/corbel/api/v1alpha1"`)
 		})
 	}
 }
