@@ -28,10 +28,10 @@ func TestOutputsOfAnObject(t *testing.T) {
 		"a plain value":               {outputConfig, policy.Output{Expression: "self.metadata.name"}, Output{Value: "web", Found: true}, ""},
 		"a value of a Secret":         {outputSecret, policy.Output{Expression: "self.data.value"}, Output{Value: "swordfish", Found: true, OfSecret: true, OfManifest: true}, ""},
 		"an optional value":           {outputConfig, policy.Output{Expression: "self.?status.?host"}, Output{}, ""},
-		"no value yet":                {outputConfig, policy.Output{Expression: "self.status.host"}, Output{}, "the output host cannot be evaluated yet: no such key: status"},
-		"an error with a value":       {outputConfig, policy.Output{Expression: "int(self.data.value)"}, Output{OfManifest: true}, "the output host cannot be evaluated yet"},
-		"an error of a Secret":        {outputSecret, policy.Output{Expression: "{'a': 1}[self.status.a]"}, Output{OfSecret: true}, "the output host cannot be evaluated yet"},
-		"an error of a secret output": {outputConfig, policy.Output{Expression: "self.status.host", Secret: true}, Output{}, "the output host cannot be evaluated yet"},
+		"no value yet":                {outputConfig, policy.Output{Expression: "self.status.host"}, Output{}, "the output host has no value: self.status.host: no such key: status"},
+		"an error with a value":       {outputConfig, policy.Output{Expression: "int(self.data.value)"}, Output{OfManifest: true}, "the output host has no value: its expression fails"},
+		"an error of a Secret":        {outputSecret, policy.Output{Expression: "{'a': 1}[self.status.a]"}, Output{OfSecret: true}, "the output host has no value: its expression fails"},
+		"an error of a secret output": {outputConfig, policy.Output{Expression: "self.status.host", Secret: true}, Output{}, "the output host has no value: self.status.host: no such key: status"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.output.Name = "host"

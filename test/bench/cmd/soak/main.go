@@ -74,6 +74,7 @@ func runScenarios(ctx context.Context, options soak.Options, selected string) er
 		fmt.Printf("\n%s: %d components for %s, seed %d\n", scenario.Name, options.Components, options.Duration, options.Seed)
 		options.Scenario, options.Faults = &scenario, true
 		if err := runOne(ctx, env.Options{AuditLog: true, AuditBodies: true, Cluster: true, Servers: soak.Servers}, options); err != nil {
+			fmt.Println(err)
 			errs = append(errs, fmt.Errorf("%s: %w", scenario.Name, err))
 		}
 	}
