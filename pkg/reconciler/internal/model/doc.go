@@ -15,4 +15,6 @@
 // The cluster keeps a truth that the planner does not see: the owner of each object, whatever its
 // label and annotation are, and the manifest that it was made of. The checks look only at that, and
 // share no decision with the planner.
+//
+// The planner does not read outputs, so no State has them. The comparison with a real cluster checks them.
 package model
