@@ -169,28 +169,32 @@ func (e *Environment) EtcdLeader(ctx context.Context) (int, error) {
 	return 0, errors.Join(errors.New("no member of etcd leads"), errors.Join(errs...))
 }
 
-// BackUp keeps the state of etcd for RestoreBackup. It kills all servers, and starts them again.
+// BackUp keeps the state of etcd for RestoreBackup. It kills everything, and starts it again.
 func (e *Environment) BackUp(ctx context.Context) error {
 	return e.whileDown(ctx, func(n int) error {
 		return errors.Join(os.RemoveAll(e.file("backup-"+strconv.Itoa(n))), os.CopyFS(e.file("backup-"+strconv.Itoa(n)), os.DirFS(e.file(EtcdName(n)))))
 	})
 }
 
-// RestoreBackup gives etcd the state of the last BackUp. It kills all servers, and starts them again.
+// RestoreBackup gives etcd the state of the last BackUp. It kills everything, and starts it again, also the controllers of
+// Kubernetes: a watch of theirs that goes on from a later version would show nothing.
 func (e *Environment) RestoreBackup(ctx context.Context) error {
 	return e.whileDown(ctx, func(n int) error {
 		return errors.Join(os.RemoveAll(e.file(EtcdName(n))), os.CopyFS(e.file(EtcdName(n)), os.DirFS(e.file("backup-"+strconv.Itoa(n)))))
 	})
 }
 
-// whileDown kills all API servers and members of etcd, calls a function for each member, and starts them again.
+// whileDown kills all programs, calls a function for each member of etcd, and starts them again.
 func (e *Environment) whileDown(ctx context.Context, f func(n int) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.StartTimeout)
 	defer cancel()
 	for _, p := range slices.Concat(e.moreServers(), []*process{e.apiserver}, e.moreEtcds(), []*process{e.etcd}) {
 		p.kill()
 	}
-	e.etcd, e.apiserver = nil, nil
+	for _, p := range e.components {
+		p.kill()
+	}
+	e.etcd, e.apiserver, e.components = nil, nil, nil
 	for _, m := range e.more {
 		m.etcd, m.apiserver = nil, nil
 	}
@@ -205,5 +209,8 @@ func (e *Environment) whileDown(ctx context.Context, f func(n int) error) error 
 	if err := e.runAPIServer(ctx); err != nil {
 		return err
 	}
-	return e.startMoreServers(ctx)
+	if err := e.startMoreServers(ctx); err != nil {
+		return err
+	}
+	return e.startComponents(ctx)
 }

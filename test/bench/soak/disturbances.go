@@ -185,7 +185,7 @@ func (s *soak) restore(ctx context.Context) error {
 				return err
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("component %s is not deleted after %s", s.key(i), settling)
+				return fmt.Errorf("component %s, deletion %v, finalizers %q, conditions %v, is not deleted after %s: %w", s.key(i), live.DeletionTimestamp, live.Finalizers, live.Status.Conditions, settling, err)
 			}
 			if !sleep(ctx, 50*time.Millisecond) {
 				return ctx.Err()

@@ -282,6 +282,15 @@ func (s *soak) trouble(ctx context.Context) error {
 	})
 	s.env.Heal()
 	s.aim(1, 1)
+	if err == nil {
+		err = s.restore(ctx)
+	}
+	if err == nil {
+		err = s.waitUntilIdle(ctx) // the processes that have lived through the fault
+	}
 	s.endOperators()
-	return errors.Join(err, s.measured(ctx))
+	if err != nil {
+		return err
+	}
+	return s.measured(ctx)
 }

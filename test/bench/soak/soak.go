@@ -430,7 +430,9 @@ func (s *soak) waitUntilIdle(ctx context.Context) error {
 		w, err := s.observe(ctx)
 		if err == nil {
 			if findings = s.check(w); findings.Len() == 0 {
-				_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
+				if s.process != nil {
+					_, err = s.process.Order(ctx, subject.Order{Do: subject.Idle})
+				}
 				return err
 			}
 		}
