@@ -172,33 +172,28 @@ type Options struct {
 	//
 	// Default: DefaultRetryPolicy
 	RetryPolicy RetryPolicy
-	// Changed reports whether a change counts. It gets two states of one object and must not change
-	// them.
+	// Changed reports whether a change counts. It must not change the two states of the object.
 	//
 	// Default: ContentChanged for opinionated reconcilers and AnythingChanged for plain ones
 	Changed func(oldObj, newObj client.Object) bool
-	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to a tenth;
-	// also how long after an error that is not retried the next attempt is made. Independent of it,
-	// a resync of the cache (every ten hours, unless its options set another period) does the same.
+	// ResyncInterval is how long after success ReconcileActionResynced comes, plus up to a tenth, and the next
+	// attempt after an error that is not retried. A resync of the cache does the same.
 	//
 	// Default: never
 	ResyncInterval time.Duration
-	// CacheOptions makes the controller watch through a cache of its own with these options:
-	// namespaces, selectors, transformations, resyncs. Where they are empty, the scheme, the mapper
-	// and the HTTP client are the manager's.
+	// CacheOptions makes the controller watch through a cache of its own with these options. Empty ones for
+	// scheme, mapper and HTTP client are those of the manager.
 	//
-	// Default: the cache of the manager, with the options that the manager has for it
+	// Default: the cache of the manager
 	CacheOptions *cache.Options
-	// NewCache makes the cache of its own.
+	// NewCache makes this cache.
 	//
 	// Default: cache.New
 	NewCache cache.NewCacheFunc
-	// Controller is passed on to controller-runtime: concurrency, leader election, timeouts. Its
-	// Reconciler and RateLimiter must be nil. EnableWarmup must not be true, and EnableWarmup of
-	// the manager does not apply: a process that waits to lead would remember every object that is
-	// deleted, and report each once more.
+	// Controller are options of controller-runtime: concurrency, leader election, timeouts. Reconciler and
+	// RateLimiter must be nil, and EnableWarmup must not be true.
 	//
-	// Default: that of controller-runtime
+	// Default: those of controller-runtime
 	Controller controller.Options
 }
 

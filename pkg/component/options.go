@@ -34,60 +34,54 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// ReconcilerOptions are creation options for a Reconciler: its names, its policies, and structs for all else by subject.
+// ReconcilerOptions are creation options for a Reconciler.
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes.
 	//
-	// Default: the reconciler name, also if it is empty
+	// Default: the name of the reconciler
 	FieldOwner *string
-	// Finalizer is set on every component. The API server warns of one without a path, such as the
-	// default. On components that exist the former finalizer counts as that of another client, and
-	// blocks the deletion.
+	// Finalizer is set on every component. A former finalizer on existing components blocks their deletion. The
+	// API server warns of a name without a path.
 	//
-	// Default: the reconciler name, also if it is empty
+	// Default: the name of the reconciler
 	Finalizer *string
-	// DefaultServiceAccount is the name of a service account to impersonate for components that name
-	// neither a user (see ImpersonationConfiguration) nor a kubeconfig. It is the account of that
-	// name in the namespace of the component.
+	// DefaultServiceAccount is the name of a service account in the namespace of the component. The operator
+	// impersonates it for components that name neither a user nor a kubeconfig.
 	//
-	// Default: none, also if it is empty: the operator acts with its own identity
+	// Default: none: the operator acts with its own identity
 	DefaultServiceAccount *string
-	// AdoptionPolicy is what happens if a dependent object exists already and has no owner or another
-	// one. PolicyConfiguration takes precedence over it, and the annotation adoption-policy of an
-	// object over both. As for all policies here, a value that does not exist, also an empty one, is
-	// an error of SetupWithManager.
+	// AdoptionPolicy decides about a dependent object that exists already and has no owner or another one.
+	// PolicyConfiguration and the annotation adoption-policy take precedence. An unknown value of a policy is an
+	// error of SetupWithManager.
 	//
 	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *reconciler.AdoptionPolicy
-	// UpdatePolicy is how dependent objects are written. PolicyConfiguration takes precedence over
-	// it, and the annotation update-policy of an object over both.
+	// UpdatePolicy is how dependent objects are written. PolicyConfiguration and the annotation update-policy take
+	// precedence.
 	//
 	// Default: UpdatePolicyReplace
 	UpdatePolicy *reconciler.UpdatePolicy
-	// DeletePolicy is whether dependent objects are deleted or orphaned when they are no longer
-	// desired. PolicyConfiguration takes precedence over it, and the annotation delete-policy of an
-	// object over both.
+	// DeletePolicy is whether dependent objects are deleted or orphaned when they are no longer desired.
+	// PolicyConfiguration and the annotation delete-policy take precedence.
 	//
 	// Default: DeletePolicyDelete
 	DeletePolicy *reconciler.DeletePolicy
-	// DriftPolicy is what happens when another client changes or deletes a dependent object.
-	// Precedence, lowest first: this option, DriftConfiguration, the annotation drift-policy of the
-	// component, and that of the object.
+	// DriftPolicy is what happens when another client changes or deletes a dependent object. DriftConfiguration
+	// and the annotation drift-policy of the component and of the object take precedence.
 	//
 	// Default: DriftPolicyRepair
 	DriftPolicy *v1alpha1.DriftPolicy
-	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no
-	// manifest defines it. PolicyConfiguration takes precedence over it.
+	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no manifest
+	// defines it. PolicyConfiguration takes precedence.
 	//
 	// Default: MissingNamespacesPolicyCreate; with the option Namespaced MissingNamespacesPolicyDoNotCreate
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
-	// ManagementPolicy is which changes to the dependents of a component are allowed at all. The
-	// annotation management-policy of the component takes precedence.
+	// ManagementPolicy limits the changes to the dependents of a component. The annotation management-policy takes
+	// precedence.
 	//
 	// Default: v1alpha1.ManagementPolicyManage
 	ManagementPolicy *v1alpha1.ManagementPolicy
-	// SchemeBuilder adds types to the scheme of the clients for target clusters, on top of those that
-	// the scheme of the manager has. The generator may add more. An error or a panic in it is an
+	// SchemeBuilder adds types to the scheme of the clients for target clusters. An error or a panic in it is an
 	// error of SetupWithManager.
 	//
 	// Default: nil, which adds nothing
@@ -116,27 +110,25 @@ type ReconcilerOptions struct {
 
 // ObjectOptions are rules about dependent objects by their type.
 type ObjectOptions struct {
-	// ReadyWhen adds rules for when the objects of some types are ready. The first rule that matches
-	// the type counts; the annotation ready-when of an object takes precedence. Invalid rules are an
-	// error of SetupWithManager.
+	// ReadyWhen are rules for when the objects of some types are ready. The first matching rule counts; the
+	// annotation ready-when takes precedence. An invalid rule is an error of SetupWithManager.
 	//
 	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
-	// Outputs are values of dependent objects that a component publishes, in addition to those of the annotations output and
-	// secret-output. Invalid outputs are an error of SetupWithManager.
+	// Outputs are values of dependent objects that a component publishes, in addition to the annotations output
+	// and secret-output. An invalid output is an error of SetupWithManager.
 	//
 	// Default: none
 	Outputs []Output
-	// IgnoreFields are rules for fields that the reconciler does not own: it writes them at the
-	// creation of an object only, and their changes are no drift. All rules that match count, in
-	// addition to the annotation ignore-fields of the object. Invalid rules are an error of
+	// IgnoreFields are rules for fields that are written only at the creation of an object, and whose changes are
+	// no drift. All matching rules and the annotation ignore-fields count. An invalid rule is an error of
 	// SetupWithManager.
 	//
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
-	// SharedTypes are the names of CustomResourceDefinitions that all components share although they are not in the folder crds of a chart,
-	// such as those of a kustomization: they belong to the operator and to none of the components. What is rendered of them must be the
-	// same for all components. A text that is no such name, or is there twice, is an error of SetupWithManager.
+	// SharedTypes are the names of further CustomResourceDefinitions that belong to the operator and not to a
+	// component. They must be the same for all components. An invalid or repeated name is an error of
+	// SetupWithManager.
 	//
 	// Default: those in the folder crds of the chart
 	SharedTypes []string
@@ -144,46 +136,43 @@ type ObjectOptions struct {
 
 // RevisionOptions are about revisions: when one is ready, how it starts, and the way back.
 type RevisionOptions struct {
-	// RevisionHistoryLimit is how many revisions of a component are kept, so that it can be rolled
-	// back to one of them: in the status, and their manifests in a Secret beside the component,
-	// encrypted. The last revision that was ready is kept in addition. 0 keeps no manifests, so that
-	// no rollback is possible. A negative value is an error of SetupWithManager.
+	// RevisionHistoryLimit is how many revisions of a component are kept for rollbacks: in the status, and
+	// encrypted in a Secret. The last ready revision is kept in addition. 0 keeps no manifests. A negative value
+	// is an error of SetupWithManager.
 	//
+	// Default: 10
 	// Unit: revisions
-	// Default: 10
 	RevisionHistoryLimit *int
-	// RollbackOnFailure rolls a component back to the last revision that was ready if a dependent
-	// object of a later revision fails, or is not ready within the timeout. RollbackConfiguration
-	// takes precedence over it.
+	// RollbackOnFailure applies the last ready revision if a later one fails or is not ready within the timeout.
+	// RollbackConfiguration takes precedence.
 	//
-	// Default: false: the failed revision stays applied
+	// Default: false
 	RollbackOnFailure bool
-	// RequireApproval lets each new revision of a component wait until its plan is approved: the hash
-	// of the plan, which the status has, must stand in the annotation approve of the component. The
-	// annotation require-approval takes precedence over it.
+	// RequireApproval lets each new revision wait until the annotation approve of the component has the hash of
+	// its plan. The annotation require-approval takes precedence.
 	//
-	// Default: false: nothing waits
+	// Default: false
 	RequireApproval bool
-	// HooksOnRestore runs the hooks of an installation also for a component that was restored from a backup, and finds objects of a
-	// previous component of its name. Users who may write such objects decide about that by label and annotation.
+	// HooksOnRestore runs the hooks of an installation also for a component that was restored from a backup and
+	// finds its former objects.
 	//
-	// Default: false: they do not run
+	// Default: false
 	HooksOnRestore bool
-	// MinReadySeconds is for how long each container without a readiness and a startup probe has to run until a new revision is
-	// ready: Kubernetes takes it for ready between two crashes, too. The field minReadySeconds of a workload takes precedence
-	// over it. 0 means that pods are not looked at. A negative value is an error of SetupWithManager.
+	// MinReadySeconds is how long each container without a readiness and a startup probe must run until a new
+	// revision is ready. The field minReadySeconds of a workload takes precedence. 0 ignores pods. A negative
+	// value is an error of SetupWithManager.
 	//
-	// Unit: seconds
 	// Default: 10
+	// Unit: seconds
 	MinReadySeconds *int
-	// Rollout limits how many components are updated at the same time when the operator comes with another chart or
-	// generator. It needs a RevisionHistoryLimit of at least 1 and a generator with a digest, as those of files have; see BuildDigest.
+	// Rollout limits how many components are updated at the same time when the operator comes with another chart
+	// or generator. It needs a RevisionHistoryLimit of at least 1 and a generator with a digest, see BuildDigest.
 	//
-	// Default: none: all components are updated at once
+	// Default: all components at once
 	Rollout *Rollout
-	// BuildDigest is the digest of Go code that has none by manifests.WithDigest, such as the version of the operator. So
-	// another build starts a new revision of each component for which it renders something else, and of all components if a
-	// pre-reconcile hook is not marked by PreviewSafe.
+	// BuildDigest is the digest of Go code without manifests.WithDigest, such as the version of the operator. A
+	// new digest starts a new revision of each component with other manifests, and of all components unless all
+	// pre-reconcile hooks are marked by PreviewSafe.
 	//
 	// Default: empty: a change of such code starts no revision
 	BuildDigest string
@@ -197,123 +186,109 @@ func DenyInternal(ctx context.Context, network string, address netip.AddrPort) e
 
 // UserOptions are about what users may do who write components or namespaces.
 type UserOptions struct {
-	// TargetDialPolicy decides which addresses the API servers of kubeconfigs may have. It is asked
-	// before every connection to one, after names were resolved; the network is "tcp4" or "tcp6".
-	// An error refuses the address and says why.
+	// TargetDialPolicy decides which addresses of API servers kubeconfigs may have, before every connection and
+	// after names were resolved. The network is "tcp4" or "tcp6". An error refuses the address.
 	//
-	// Default: DenyInternal: addresses of the machine, of its links and of metadata services are refused
+	// Default: DenyInternal, which refuses addresses of the machine, of its links and of metadata services
 	TargetDialPolicy func(ctx context.Context, network string, address netip.AddrPort) error
-	// AllowSecretPatches lets the patches of a component change Secrets. Who may write components can then find out the
-	// values of the Secrets that are rendered for them, also without a right to read Secrets.
+	// AllowSecretPatches lets the patches of a component change Secrets. Users who write components can then find
+	// out the values of rendered Secrets.
 	//
-	// Default: false: a patch that names a Secret is an error, and other patches leave Secrets as they are
+	// Default: false: such a patch is an error
 	AllowSecretPatches bool
-	// AdoptHelmReleases lets a new component take over a Helm release by the annotation adopt-helm-release. Users who may
-	// create components can then take over the release with the name of the deployment in the namespace of the component.
+	// AdoptHelmReleases lets users take over the Helm release of the name of the deployment, by the annotation
+	// adopt-helm-release of a new component.
 	//
 	// Default: false: the annotation is an error
 	AdoptHelmReleases bool
-	// DisablePreviews keeps the operator from answering users who ask, by the annotation preview, what it
-	// would do for a component. Otherwise it needs the rights to get, list, create, patch and delete Secrets beside the
-	// components.
+	// DisablePreviews ignores the annotation preview. Otherwise the operator needs the rights to get, list,
+	// create, patch and delete Secrets beside the components.
 	//
-	// Default: false: they are answered
+	// Default: false
 	DisablePreviews bool
-	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for all
-	// components in it that have none of their own. The operator then needs the right to get, list
-	// and watch namespaces, and reads the namespace in every reconcile. If it cannot be read, nothing
-	// is done for the component.
+	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for its components.
+	// The operator then needs the right to get, list and watch namespaces.
 	//
-	// Default: false: annotations of namespaces do not count
+	// Default: false
 	NamespaceManagementPolicies bool
-	// RequireNamespaces are the namespaces of which components may require objects, beside their own; see RequirementsSpec. Users who
-	// write components then find out the state and the outputs of these objects. "*" is all namespaces, and objects that have none.
-	// A text that is no name of a namespace is an error of SetupWithManager.
+	// RequireNamespaces are further namespaces of which components may require objects; "*" is all namespaces and
+	// objects without one. Users then find out the state and the outputs of these objects. An invalid name is an
+	// error of SetupWithManager.
 	//
-	// Default: none: components require objects of their own namespace
+	// Default: the namespace of the component
 	RequireNamespaces []string
 }
 
 // ControllerOptions are about the controller: its client, its queue, its leader election and its traces.
 type ControllerOptions struct {
-	// NewClient makes the client by which components are read and written, references are loaded, and
-	// which generators and hooks find in manifests.Context. It must read from the server.
+	// NewClient makes the client for components and references, which generators and hooks find in
+	// manifests.Context. It must read from the server.
 	//
 	// Default: client.New of controller-runtime
 	NewClient client.NewClientFunc
-	// MaxConcurrentReconciles is how many components are reconciled at the same time. It has no
-	// effect on SetupWithManagerAndBuilder, where the builder says it.
+	// MaxConcurrentReconciles is how many components are reconciled at the same time. It has no effect on
+	// SetupWithManagerAndBuilder.
 	//
-	// Unit: components
 	// Default: what the manager says, else 5
-	MaxConcurrentReconciles *int
-	// TargetConcurrency is how many components may be reconciled in the cluster of one kubeconfig at
-	// the same time, so that a cluster that does not answer delays few of them. A value below 1 is an
-	// error of SetupWithManager.
-	//
 	// Unit: components
-	// Default: 1
-	TargetConcurrency *int
-	// RateLimiter says when a component is requeued after an error. It has no effect on
-	// SetupWithManagerAndBuilder, where the builder says it.
+	MaxConcurrentReconciles *int
+	// TargetConcurrency is how many components are reconciled in the cluster of one kubeconfig at the same time. A
+	// value below 1 is an error of SetupWithManager.
 	//
-	// Default: after 200 milliseconds, doubling up to two minutes; after about 3 seconds at most if
-	// another number of dependents is ready since the last error
+	// Default: 1
+	// Unit: components
+	TargetConcurrency *int
+	// RateLimiter delays a component after an error. It has no effect on SetupWithManagerAndBuilder.
+	//
+	// Default: 200 milliseconds, doubling up to two minutes; about 3 seconds at most after progress
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// LabelSelector selects the components of this reconciler; the others are not touched, not even
-	// when they are deleted. So several operators can share the components of one type; a change of
-	// its labels hands a component over to another. To save memory, select the same in the options of
-	// the manager's cache.
+	// LabelSelector selects the components of this reconciler. The reconciler does not touch other components, so
+	// several operators can share a type. Select the same in the cache options of the manager.
 	//
 	// Default: all components
 	LabelSelector *metav1.LabelSelector
-	// LeaderLock is the lock of the manager's leader election. With it, the reconciler starts nothing
-	// once the lease is so old that another process may lead.
+	// LeaderLock is the lock of the leader election of the manager. With it, the reconciler starts nothing once
+	// another process may lead.
 	//
-	// Default: none; the age of the lease is not checked
+	// Default: none: the age of the lease is not checked
 	LeaderLock *LeaderLock
-	// TracerProvider makes OpenTelemetry spans around each reconcile, its hooks, its rendering and
-	// planning, and each batch and write.
+	// TracerProvider makes OpenTelemetry spans of each reconcile, its parts and its writes.
 	//
-	// Default: none; nothing is traced
+	// Default: none
 	TracerProvider trace.TracerProvider
 }
 
 // OperatorOptions are about the place and the identity of the operator.
 type OperatorOptions struct {
-	// OperatorNamespace is where the operator keeps objects of its own, such as the secret with the
-	// key of its digests.
+	// OperatorNamespace is where the operator keeps its own objects, such as the Secret with the key of its
+	// digests.
 	//
-	// Default: the value of the environment variable POD_NAMESPACE, else the namespace of the pod that the operator runs in, else "default"
+	// Default: the environment variable POD_NAMESPACE, else the namespace of the pod, else "default"
 	OperatorNamespace *string
-	// Namespaced says that the operator has rights in OperatorNamespace only, by a Role. Its components
-	// are there: set the manager's Cache.DefaultNamespaces to it, too. The uid of that namespace
-	// identifies the cluster, unless ClusterUID is set, so the option must not change as long as there
-	// are components; the operator needs the right to get it. A missing namespace is not created, and
-	// a kubeconfig that leads to the local cluster is noticed only with ClusterUID.
+	// Namespaced says that the operator has rights only in OperatorNamespace, where its components are; set
+	// Cache.DefaultNamespaces of the manager to it. The operator needs the right to get this namespace, whose uid
+	// identifies the cluster unless ClusterUID is set. Do not change the option while there are components. A
+	// missing namespace is not created.
 	//
-	// Default: false: the operator has rights in the whole cluster
+	// Default: false
 	Namespaced bool
-	// ClusterUID identifies the cluster that components live in. It must never change, and must be
-	// another one in each cluster. If the operator may not get that namespace, a kubeconfig that
-	// leads to the local cluster is noticed only if this is the uid of the namespace.
+	// ClusterUID identifies the cluster of the components. It must never change, and must differ between clusters.
 	//
-	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with the
-	// option Namespaced that of OperatorNamespace
+	// Default: the uid of the namespace kube-system, which the operator needs the right to get; with Namespaced,
+	// of OperatorNamespace
 	ClusterUID *string
-	// AdoptOperator is the former name of an operator that was renamed. The operator takes over the components of that name: it
-	// removes the former finalizer, and writes each dependent once for the new label and annotation. The annotation
-	// adopt-operator of a component takes precedence.
+	// AdoptOperator is the former name of a renamed operator. The operator takes over its components: it removes
+	// the former finalizer, and writes each dependent once. The annotation adopt-operator takes precedence.
 	//
-	// Default: none; a component that another operator has claimed is left alone
+	// Default: none
 	AdoptOperator string
-	// AdoptHelmOperator says that the operator replaces a Helm operator of operator-sdk, or of helm-operator-plugins, for the same kind.
-	// A component that is not applied yet takes over the last revision of the Helm release with the name and the namespace of its
-	// deployment, as with the annotation adopt-helm-release. The finalizer of the Helm operator is removed. If it comes back, the Helm
-	// operator is running, and the component is left alone. The records of the release are deleted with the component. The operator needs
-	// the rights to list and delete Secrets in the namespaces of components.
+	// AdoptHelmOperator says that the operator replaces a Helm operator of operator-sdk or helm-operator-plugins
+	// for the same kind. A new component takes over the last revision of the Helm release with the name and the
+	// namespace of its deployment. The operator removes the finalizer of the Helm operator, deletes the records of
+	// the release with the component, and needs the rights to list and delete Secrets in the namespaces of
+	// components. If the finalizer comes back, the operator leaves the component alone.
 	//
-	// Default: false: a release is taken over by the annotation only, and the finalizer is foreign
+	// Default: false
 	AdoptHelmOperator bool
 }
 

@@ -18,23 +18,23 @@ import (
 	"github.com/corbel-run/corbel/pkg/component/internal/revision"
 )
 
-// Rollout limits how many components are updated at the same time when the operator comes with another
-// chart or generator. A component that waits keeps its revision, is repaired, and stays Ready. A change of
-// its spec is not held back: it is applied with the new version.
+// Rollout limits how many components are updated at the same time when the operator comes with another chart or
+// generator. A waiting component keeps its revision, is repaired, and stays Ready. A change of its spec is applied
+// at once, with the new version.
 type Rollout struct {
-	// MaxUnavailable is how many components may be updating or have failed: a number of at least 1, or a percentage
-	// of all components of the reconciler, rounded down, to at least 1. When so many have failed, no further one
-	// is updated, and they get the condition RolloutStopped. One that was not ready before does not count.
+	// MaxUnavailable is how many components may be updating or have failed: a number, or a percentage that is
+	// rounded down, at least 1. Beyond it no component is updated, and the failed ones get the condition
+	// RolloutStopped. A component that was not ready before does not count.
 	//
 	// Default: none; it is required
 	MaxUnavailable intstr.IntOrString
-	// Canaries selects the components that are updated first. All others wait until these are ready.
+	// Canaries selects the components that are updated first. All others wait until they are ready.
 	//
 	// Default: none
 	Canaries *metav1.LabelSelector
 	// Pause is how long the next component waits after one became ready.
 	//
-	// Default: 0: it does not wait
+	// Default: 0
 	Pause time.Duration
 }
 

@@ -16,95 +16,87 @@ import (
 
 // Options configure a Reconciler.
 type Options[T client.Object] struct {
-	// Name is the prefix of the annotations that it reads, as in
-	// "buckets.example.com/management-policy". It should be a DNS name that belongs to the author of
-	// the operator, and must never change. SetupWithManager requires it.
+	// Name is the prefix of the annotations, as in "buckets.example.com/management-policy": a DNS name of the
+	// author that never changes. SetupWithManager requires it.
 	//
-	// Default: none; there are no annotations
+	// Default: none
 	Name string
-	// Client writes the objects. It is required.
+	// Client writes the objects.
 	//
-	// Default: none; SetupWithManager takes that of the manager
+	// Default: the client of the manager, in SetupWithManager
 	Client client.Client
-	// Reader reads them. It should not be a cache: decisions rest on its answers.
+	// Reader reads the objects. It should not be a cache.
 	//
-	// Default: the Client; SetupWithManager takes the API reader of the manager
+	// Default: the Client; in SetupWithManager the API reader of the manager
 	Reader client.Reader
-	// Finalizer is our finalizer.
+	// Finalizer is the finalizer of the operator. It is required without a Name.
 	//
-	// Default: "NAME/finalizer" with the Name; one of both is required
+	// Default: "NAME/finalizer"
 	Finalizer string
 	// ManagementPolicy applies to objects without an annotation.
 	//
 	// Default: manage
 	ManagementPolicy v1alpha1.ManagementPolicy
-	// Namespaces reads the annotation of an object's namespace. Like Reader it should not be a cache.
+	// Namespaces reads the annotation of the namespace of an object. It should not be a cache.
 	//
-	// Default: none: only the annotation of the object itself counts; SetupWithManager takes the API reader of the manager, unless IgnoreNamespaces is set
+	// Default: none; in SetupWithManager the API reader of the manager, unless IgnoreNamespaces is set
 	Namespaces client.Reader
-	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for operators
-	// that have no right to, and for kinds that are not in namespaces.
+	// IgnoreNamespaces keeps SetupWithManager from reading and watching namespaces, for operators without the
+	// right and for kinds without namespaces.
 	//
 	// Default: false
 	IgnoreNamespaces bool
-	// OperatorNamespace, if it is set, makes each object belong to one operator: the one in the
-	// namespace of the annotation <Name>/operator-namespace. The Reconciler writes it together with
-	// the finalizer, and does nothing, not even a deletion, about objects of other operators. A
-	// change of the annotation hands the object over.
+	// OperatorNamespace makes each object belong to the operator in the namespace of the annotation
+	// <Name>/operator-namespace, which the Reconciler writes with the finalizer. The Reconciler ignores objects of
+	// other operators.
 	//
-	// Default: none; the operator reconciles all objects
+	// Default: none: the operator reconciles all objects
 	OperatorNamespace string
-	// RateLimiter is the rate limiter of the controller, made by NewRateLimiter. With it, errors
-	// that have a retry class requeue the object by that class; without, the controller's own rate
-	// limiter decides.
+	// RateLimiter is the rate limiter of the controller, made by NewRateLimiter. With it, the retry class of an
+	// error decides about the delay.
 	//
-	// Default: none; SetupWithManager makes one
+	// Default: a new one, in SetupWithManager
 	RateLimiter *session.RateLimiter
-	// MaxConcurrentReconciles is how many objects are reconciled at the same time by a controller of
-	// SetupWithManager.
+	// MaxConcurrentReconciles is how many objects a controller of SetupWithManager reconciles at the same time.
 	//
-	// Unit: objects
 	// Default: what the manager says, else 5
+	// Unit: objects
 	MaxConcurrentReconciles int
-	// FieldOwner is the name under which the server records our writes.
+	// FieldOwner is the field manager of all writes.
 	//
 	// Default: the finalizer
 	FieldOwner string
-	// Recorder gets an event for every change of Ready's status or reason.
+	// Recorder gets an event for every change of the status or the reason of Ready.
 	//
-	// Default: none; no events are sent
+	// Default: none
 	Recorder events.EventRecorder
-	// New returns an empty object to read into. Unstructured objects need their kind set.
+	// New returns an empty object to read into. An unstructured object needs its kind.
 	//
-	// Default: a new T, which must be a pointer to a struct then
+	// Default: a new T, which must be a pointer to a struct
 	New func() T
 	// Conditions gives access to the object's conditions.
 	//
 	// Default: the object itself, if it is a conditions.Setter
 	Conditions func(obj T) conditions.Setter
-	// RequeueInterval is when an object is requeued at the latest, whatever the outcome, unless the
-	// object is suspended.
+	// RequeueInterval is when an object is requeued at the latest, unless it is suspended.
 	//
 	// Default: 10 minutes
 	RequeueInterval time.Duration
-	// Jitter is the greatest share by which an object is requeued early at random, so that many
-	// objects do not stay in step. A negative one means none.
+	// Jitter is the greatest share by which an object is requeued early at random. A negative one means none.
 	//
-	// Unit: share of the delay
 	// Default: 0.1
+	// Unit: share of the delay
 	Jitter float64
-	// Leading returns an error if another process may act in place of this one by now, for example because the lease is too
-	// old. The Reconciler calls it before each reconcile, each write of the object and its finalization. An error ends the
-	// reconcile: nothing is written, no event is sent, and the object is requeued after five seconds.
+	// Leading returns an error if another process may lead. The Reconciler calls it before each reconcile, write
+	// and finalization. After an error nothing is written, and the object is requeued after five seconds.
 	//
 	// Default: this process may always act
 	Leading func() error
 	// PersistSpec also writes changes of the spec.
 	//
-	// Default: false: they stay in memory, because the spec belongs to the user
+	// Default: false
 	PersistSpec bool
-	// ObservedGenerationAlways sets status.observedGeneration to the generation that was reconciled,
-	// whatever the outcome.
+	// ObservedGenerationAlways sets status.observedGeneration after each reconcile, whatever the outcome.
 	//
 	// Default: false: only after success, when there was nothing to do, and when stalled
 	ObservedGenerationAlways bool

@@ -25,20 +25,19 @@ type Isolation struct {
 	//
 	// Default: "generator"
 	Name string
-	// ProcessorTime is how much time of the processor one rendering may take, in full seconds. It is
-	// the same on a busy machine.
+	// ProcessorTime is the processor time of one rendering, in full seconds.
 	//
 	// Default: 1 minute
 	ProcessorTime time.Duration
-	// Timeout is how long one rendering may take, the start of the process included.
+	// Timeout is the time of one rendering, with the start of the process.
 	//
 	// Default: 10 minutes
 	Timeout time.Duration
-	// MemoryBytes is how much memory one rendering may take, in addition to what the program takes
-	// when it starts; at least 64 MiB.
+	// MemoryBytes is the memory of one rendering, in addition to that of the program at its start; at least 64
+	// MiB.
 	//
-	// Unit: bytes
 	// Default: 512 MiB
+	// Unit: bytes
 	MemoryBytes int64
 	// OutputBytes limits the rendered objects, as JSON.
 	//

@@ -32,14 +32,17 @@ type Options[T component.Component] struct {
 	// Default: required
 	Generator func() (manifests.Generator, error)
 	// Reconciler are the options of the reconciler. The lock of the leader election is filled in.
-	// Default: those of the reconciler, with the finalizer <Name>/operator
+	//
+	// Default: the finalizer <Name>/operator
 	Reconciler component.ReconcilerOptions
 	// Hooks adds hooks to the reconciler.
-	// Default: nil, which adds none
+	//
+	// Default: none
 	Hooks func(*component.Reconciler[T])
-	// CRDs are files with the CustomResourceDefinition of the component, in any folders. The command crd prints
-	// them, and the commands that need no cluster take the defaults of the component from them.
-	// Default: nil, which has none
+	// CRDs are files with the CustomResourceDefinition of the component. The command crd prints them, and commands
+	// without a cluster take defaults from them.
+	//
+	// Default: none
 	CRDs fs.FS
 }
 

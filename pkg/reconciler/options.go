@@ -53,59 +53,55 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. An owner needs a definition if its objects contain it; the
-	// definition is not part of the owner's inventory, and is not deleted with the owner. A definition of a higher version is not replaced.
+	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. They are applied with the objects
+	// of an owner that contain them, and stay when the owner is deleted. A definition of a higher version is not
+	// replaced.
 	//
 	// Default: none
 	SharedTypes []types.SharedType
-	// Parallelism is how many writes all calls of Apply and Delete for one target have in progress at once. A server
-	// that answers fast gets more.
+	// Parallelism is how many writes all calls of Apply and Delete for one target have in progress at once. A fast
+	// server gets more.
 	//
-	// Unit: writes
 	// Default: 8
+	// Unit: writes
 	Parallelism int
 	// Scheme is for objects that generators return typed and without a kind.
 	//
 	// Default: the scheme of client-go
 	Scheme *runtime.Scheme
-	// ReadyWhen defines when objects of some types are ready, beyond the rules of package status.
-	// The first rule for the type counts; the annotation ready-when of an object takes precedence.
+	// ReadyWhen defines when objects of some types are ready. The first rule for the type counts; the annotation
+	// ready-when takes precedence.
 	//
 	// Default: none
 	ReadyWhen []ReadyWhen
-	// IgnoreFields names fields that are not written after the creation of an object, and changes of
-	// which are no drift, by type and labels. All rules that match count, and so does the annotation
-	// ignore-fields of an object. When the rules for an object change, it is written once.
+	// IgnoreFields names fields that are written only at the creation of an object, and whose changes are no
+	// drift. All matching rules and the annotation ignore-fields count. After a change of the rules an object is
+	// written once.
 	//
 	// Default: none
 	IgnoreFields []IgnoreFields
-	// TracerProvider makes spans around reading, planning and every batch and write.
+	// TracerProvider makes spans of reading, planning, batches and writes.
 	//
-	// Default: none; nothing is traced
+	// Default: none
 	TracerProvider trace.TracerProvider
-	// DigestKey is the key of the digests in inventories, by HMAC. Digests cover the content of
-	// secrets; without a key, a reader of an inventory can try out guesses of a secret. The items
-	// of inventories are sealed with it, too: without a key an object that lost its label and its
-	// annotation is not known as ours any more. With another key every object counts as changed,
-	// unless the items go through Rekeyed.
+	// DigestKey is the key of the digests and seals in inventories, by HMAC. Without a key, a reader of an
+	// inventory can guess the content of Secrets, and an object without label and annotation is not recognized.
+	// With another key every object counts as changed, unless the items go through Rekeyed.
 	//
-	// Default: none; digests have no key
+	// Default: none
 	DigestKey []byte
-	// Changed is called when another client has changed an object of an owner, so that it is worth to
-	// call Apply or Delete again; the owner is without its uid. It is called from several goroutines
-	// and must not block. With it, objects are watched from the first call for their owner until
-	// StopWatching or Close, as far as the user may list and watch them, and are no longer read one
-	// by one.
+	// Changed is called when another client has changed an object of an owner, given without its uid; call Apply
+	// or Delete then. Several goroutines call Changed, and it must not block. With it, objects are watched from
+	// the first call for their owner until StopWatching or Close, as far as the user may list and watch them.
 	//
-	// Default: nil; nothing is watched
+	// Default: nil: nothing is watched
 	Changed func(owner Owner, change Change)
-	// LocalOwners means that the owners are in the cluster of their objects. So the namespace of an
-	// owner exists, and is not read.
+	// LocalOwners says that the owners are in the cluster of their objects, so the namespace of an owner is not
+	// read.
 	//
 	// Default: false
 	LocalOwners bool
-	// WatchNamespaces watches objects only in the namespaces that they are in. It is for a user with
-	// rights in namespaces only; without it, a watch of the whole cluster is tried first, and refused.
+	// WatchNamespaces watches only the namespaces of the objects, for a user with rights in namespaces only.
 	//
 	// Default: false
 	WatchNamespaces bool
@@ -171,15 +167,14 @@ func (o ReconcilerOptions) resolve(name string) (settings, error) {
 // maxFieldOwner is the server's limit on the name of a field manager.
 const maxFieldOwner = 128
 
-// ReadyWhen defines when the objects of some types are ready. It replaces the rule of package
-// status for the type, such as that a Service of type LoadBalancer has to have an address.
+// ReadyWhen defines when the objects of some types are ready, in place of the rule of package status.
 type ReadyWhen struct {
 	// Type is the pattern of the types.
 	//
 	// Default: none; it is required
 	Type TypeInfo
-	// Expression is CEL over the object, which is the variable self, such as "self.status.phase ==
-	// 'Running'"; it must give a bool.
+	// Expression is CEL over the object, which is the variable self, such as "self.status.phase == 'Running'". It
+	// must give a bool.
 	//
 	// Default: none; it is required
 	Expression string
@@ -212,9 +207,8 @@ type IgnoreFields struct {
 	//
 	// Default: all objects of the type
 	Selector *metav1.LabelSelector
-	// Paths are JSON pointers (RFC 6901), such as /spec/replicas or
-	// /metadata/annotations/example.com~1touched. Each stands for the field and everything below it;
-	// a number stands for the element of a list by its position in the manifest.
+	// Paths are JSON pointers (RFC 6901) to fields with everything below them, such as /spec/replicas or
+	// /metadata/annotations/example.com~1touched. A number is the position in a list of the manifest.
 	//
 	// Default: none; it is required
 	Paths []string

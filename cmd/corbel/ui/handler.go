@@ -26,32 +26,31 @@ import (
 type Options struct {
 	// Write allows actions: reconcile, suspend, resume, roll back.
 	//
-	// Default: false: the server only reads, and asks operators
+	// Default: false
 	Write bool
-	// Address is where the server listens, an IP address of the loopback interface with the port, such as 127.0.0.1:8080.
-	// Requests by another name are refused. It needs a Token. Leave both empty behind a filter that authenticates requests.
+	// Address is an IP address of the loopback interface with the port, such as 127.0.0.1:8080, with a Token.
+	// Requests by another name are refused. Leave both empty behind a filter that authenticates requests.
 	//
-	// Default: empty, for a handler that is mounted
+	// Default: none
 	Address string
-	// Token is the secret that opens the page, as the query "?token=" of its address. The page stores it for its own origin, and
-	// sends it with each request. It has at least 16 characters.
+	// Token is the secret that opens the page, as the query "?token=" of its address. It has at least 16
+	// characters.
 	//
-	// Default: empty, for a handler that is mounted
+	// Default: none
 	Token string
-	// Hosts are the values of the header Host by which a server without an Address is asked, such as "ui.example.com". Other
-	// requests are refused.
+	// Hosts are the values of the header Host that a server without an Address accepts, such as "ui.example.com".
 	//
-	// Default: all, so that what is in front of the server has to check the header
+	// Default: all
 	Hosts []string
-	// Namespace restricts the page to the components of a namespace, and to those of types without one.
+	// Namespace restricts the page to the components of a namespace, and to types without one.
 	//
 	// Default: all namespaces
 	Namespace string
-	// Context is shown: the context of the kubeconfig.
+	// Context is the context of the kubeconfig, to be shown.
 	//
 	// Default: none
 	Context string
-	// Version is shown: that of the program.
+	// Version is the version of the program, to be shown.
 	//
 	// Default: none
 	Version string

@@ -234,29 +234,25 @@ const (
 	defaultGracePeriod = 10 * time.Second
 )
 
-// Options describe the API. The zero value is for an API that allows to repeat a Create with the
-// same token, and that shows a created resource at once.
+// Options describe the API. The zero value is for an API that allows to repeat a Create with the same token, and
+// that shows a created resource at once.
 type Options struct {
-	// Timeout is how long each call of the Client may take; for a Create it counts from when its
-	// intent was about to be recorded.
+	// Timeout is how long each call of the Client may take, for a Create with the time to record its intent.
 	//
 	// Default: 30 seconds
 	Timeout time.Duration
-	// GracePeriod is how long after its Timeout a Create may still take effect and become visible,
-	// plus the greatest difference between the clocks of two replicas of the operator. Until it has
-	// passed, an observation that there is no resource does not count. A time on record that is
-	// later than now by more than that is impossible; it is replaced by the present.
+	// GracePeriod is how long after its Timeout a Create may still take effect and become visible, plus the
+	// greatest difference between the clocks of two replicas. Until then, an observation without a resource does
+	// not count.
 	//
 	// Default: 10 seconds
 	GracePeriod time.Duration
-	// NotIdempotent is for APIs that would create another resource for the same token. Then another
-	// attempt follows one with an unknown outcome only after Timeout and GracePeriod, if the resource
-	// has not been observed by then.
+	// NotIdempotent is for APIs that create another resource for the same token. After an unknown outcome, the
+	// next attempt waits for Timeout and GracePeriod.
 	//
 	// Default: false
 	NotIdempotent bool
-	// EventuallyConsistent is for APIs that may not show a resource at once after they reported its
-	// creation.
+	// EventuallyConsistent is for APIs that may not show a created resource at once.
 	//
 	// Default: false
 	EventuallyConsistent bool

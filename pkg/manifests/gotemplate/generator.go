@@ -158,19 +158,18 @@ type Options struct {
 	RightDelimiter string
 	// Strict makes it an error to use a key that does not exist.
 	//
-	// Default: false: it gives an empty text, as in Helm
+	// Default: false: an empty text, as in Helm
 	Strict bool
 	// DisableLookup makes the function lookup fail.
 	//
 	// Default: false
 	DisableLookup bool
-	// Functions are added to the functions that templates can call, or replace them. They may be
-	// called by several goroutines at once.
+	// Functions are added to the functions of templates, or replace them. Several goroutines may call them at
+	// once.
 	//
 	// Default: none
 	Functions template.FuncMap
-	// Timeout limits one rendering; the deadline of the context counts as well. A template without
-	// end exceeds Limits.WorkBytes before.
+	// Timeout limits one rendering; the deadline of the context counts as well.
 	//
 	// Default: 10 minutes
 	Timeout time.Duration

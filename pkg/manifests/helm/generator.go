@@ -196,14 +196,14 @@ type Options struct {
 	//
 	// Default: CRDsApply
 	CRDs CRDPolicy
-	// ReleaseService is the value of .Release.Service, which charts put into the label app.kubernetes.io/managed-by, often of
-	// pods, too. SAP component-operator-runtime has the name of the reconciler there: set that to
-	// take over its components without a restart of their pods.
+	// ReleaseService is the value of .Release.Service, which charts put into the label
+	// app.kubernetes.io/managed-by. To take over components of SAP component-operator-runtime without a restart of
+	// pods, set the name of the reconciler.
 	//
 	// Default: Helm
 	ReleaseService string
-	// KeepIntegers passes whole numbers of the parameters to the templates as they are, as the Helm operator of operator-sdk does. Helm
-	// itself makes floating-point numbers of them, and a template prints 1e+06 for 1000000.
+	// KeepIntegers passes whole numbers to the templates as they are, as the Helm operator of operator-sdk does.
+	// Helm makes floating-point numbers of them, and prints 1e+06 for 1000000.
 	//
 	// Default: false
 	KeepIntegers bool
@@ -215,8 +215,7 @@ type Options struct {
 	//
 	// Default: those that the target serves
 	APIVersions []string
-	// Timeout limits one rendering; the deadline of the context counts as well. A template without
-	// end exceeds Limits.WorkBytes before.
+	// Timeout limits one rendering; the deadline of the context counts as well.
 	//
 	// Default: 10 minutes
 	Timeout time.Duration

@@ -144,14 +144,14 @@ type Function struct {
 	//
 	// Default: "/"
 	Directory string
-	// Config returns the functionConfig, which is a map of JSON types. The parameters are nil for a
-	// transformer, and must not be changed.
+	// Config returns the functionConfig, a map of JSON types. The parameters are nil for a transformer, and must
+	// not be changed.
 	//
 	// Default: a functionConfig of the kind that the package describes
 	Config func(namespace, name string, parameters map[string]any) (map[string]any, error)
 	// Observe is called with the results that do not fail the rendering.
 	//
-	// Default: nil; the results are dropped
+	// Default: none
 	Observe func(namespace, name string, results []string)
 	// Timeout limits one run; the deadline of the context counts as well.
 	//

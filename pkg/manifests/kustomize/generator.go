@@ -182,16 +182,15 @@ type Options struct {
 	//
 	// Default: nil; no file is a template
 	Templates *Templates
-	// Decryptor decrypts the files when they are read, before anything else looks at them.
+	// Decryptor decrypts the files when they are read.
 	//
-	// Default: nil; files are taken as they are
+	// Default: none
 	Decryptor manifests.Decryptor
 	// IgnoreFile is the name of the ignore file in the root. It need not exist.
 	//
 	// Default: ".corbelignore"
 	IgnoreFile string
-	// FollowSymlinks reads the targets of symbolic links to files. See manifests.FollowSymlinks for
-	// when this is safe. A link that is not followed, that is broken or that leads to a folder is
+	// FollowSymlinks reads the targets of symbolic links to files, see manifests.FollowSymlinks. Another link is
 	// an error only if a kustomization refers to it.
 	//
 	// Default: false
@@ -212,10 +211,9 @@ type Templates struct {
 	gotemplate.Options
 	// Suffix restricts the templates to files with names that end like this, such as ".tmpl".
 	//
-	// Default: all text files are templates
+	// Default: empty: all text files are templates
 	Suffix string
-	// TrimSuffix gives the rendered file the name without the suffix, so that kustomizations refer to
-	// "a.yaml" if there is "a.yaml.tmpl".
+	// TrimSuffix removes the suffix from the name of the rendered file.
 	//
 	// Default: false
 	TrimSuffix bool
@@ -229,22 +227,20 @@ type Limits struct {
 	// Unit: bytes
 	// Default: 16 MiB
 	FileBytes int64
-	// TotalBytes limits the size of all files together, and the size of each file once its aliases
-	// are expanded.
+	// TotalBytes limits the size of all files together, and of each file with expanded aliases.
 	//
-	// Unit: bytes
 	// Default: 64 MiB
+	// Unit: bytes
 	TotalBytes int64
-	// Kustomizations limits how many kustomizations a build may go through, counting one every time
-	// that it is referred to.
+	// Kustomizations limits how many kustomizations a build goes through, with repetitions.
 	//
-	// Unit: kustomizations
 	// Default: 1,000
+	// Unit: kustomizations
 	Kustomizations int
-	// Values limits to how many values the aliases of a YAML file may expand.
+	// Values limits the values that the aliases of a YAML file expand to.
 	//
-	// Unit: values
 	// Default: 1,000,000
+	// Unit: values
 	Values int
 	// OutputBytes limits the result.
 	//

@@ -115,10 +115,10 @@ func (c comment) value(key string) string { return escape(c.values[key]) }
 // plainNumber is a default that is followed by its unit.
 var plainNumber = regexp.MustCompile(`^[0-9.,]+$`)
 
-// otherwise returns the sentence about the default. There is none if nothing is the default.
+// otherwise returns the sentence about the default. There is none if the default is the zero value.
 func (c comment) otherwise() string {
 	switch value := c.value(keyDefault); {
-	case value == "", value == "none", value == "nil":
+	case value == "", value == "none", value == "nil", value == "false":
 		return ""
 	case strings.HasPrefix(value, "required"), strings.HasSuffix(value, "it is required"):
 		return "Required"

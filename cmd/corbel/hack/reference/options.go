@@ -35,9 +35,8 @@ var numeric = regexp.MustCompile(`^\*?(u?int(32|64)?|float64)$`)
 
 // options writes the page of the options.
 func (r *reference) options() (*page, error) {
-	p := newPage("Options", "The options that the author of an operator sets in Go.\n"+
-		"The values of policies are explained in [spec.md](spec.md#policies), and limits that no option changes in [limits.md](limits.md).\n"+
-		"`time.Duration` has its unit in itself, such as `30 * time.Second`.")
+	p := newPage("Options", "The options that the author of an operator sets in Go. The default is the zero value, unless an option says otherwise.\n"+
+		"[spec.md](spec.md#policies) explains the values of policies, and [limits.md](limits.md) has the limits that no option changes.")
 	for _, o := range optionTypes {
 		t, err := r.typ(o.folder, o.name)
 		if err != nil {
