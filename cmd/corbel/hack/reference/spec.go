@@ -21,12 +21,31 @@ var partTypes = []struct{ folder, name string }{
 // spec writes the page of what can be embedded in the spec of a component.
 func (r *reference) spec() (*page, error) {
 	p := newPage("Parts of a spec", "Types of package component to embed in the spec of a component, so that its users can set the fields. The names are those in YAML; the Go fields begin with a capital letter.\n"+
-		"Each type implements an interface. A component type, or its spec, may implement the interface in place of embedding the type.")
+		"Each type implements an interface. A component type, or its spec, may implement the interface in place of embedding the type; a method of the component type takes precedence.")
+	var interfaces []typeOf
+	for _, t := range r.packages["pkg/component"].types() {
+		if names, _ := t.methods(); strings.HasSuffix(t.name, "Configuration") && len(names) > 0 {
+			interfaces = append(interfaces, t)
+		}
+	}
+	implemented := map[string]bool{}
 	for _, t := range r.packages["pkg/component"].types() {
 		if !strings.HasSuffix(t.name, "Spec") || t.name == "KubeConfigSpec" || !ast.IsExported(t.name) {
 			continue
 		}
-		p.line("\n## %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
+		text, further, _ := strings.Cut(strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "), ". ")
+		if strings.Contains(text, " implements ") {
+			text = ""
+			for _, i := range interfaces {
+				if names, _ := i.methods(); slices.Contains(strings.Fields(t.comment.paragraphs[0]), i.name) || strings.Contains(t.comment.paragraphs[0], i.name+".") {
+					text += "Interface " + code(i.name) + ": " + code(strings.Join(names, "`, `")) + ". "
+					implemented[i.name] = true
+				}
+			}
+		} else {
+			text += ". "
+		}
+		p.line("\n## %s\n\n%s", t.name, strings.TrimSpace(text+further))
 		r.fields(p, "pkg/component", t)
 	}
 	p.line("\n## Types of fields")
@@ -38,16 +57,9 @@ func (r *reference) spec() (*page, error) {
 		p.line("\n### %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
 		r.fields(p, part.folder, t)
 	}
-	p.line("\n## Interfaces\n\nA value of the component type itself takes precedence over one of its spec.")
-	for _, t := range r.packages["pkg/component"].types() {
-		names, comments := t.methods()
-		if !strings.HasSuffix(t.name, "Configuration") || len(names) == 0 {
-			continue
-		}
-		p.line("\n### %s\n\n%s", t.name, strings.Join(t.comment.paragraphsAbout(t.name, t.name), " "))
-		p.line("")
-		for i, name := range names {
-			p.item(code(name), comments[i].inTable(name))
+	for _, i := range interfaces {
+		if !implemented[i.name] {
+			r.lack("no type in pkg/component says that it implements %s", i.name)
 		}
 	}
 	r.policies(p)
