@@ -40,6 +40,8 @@ type Options struct {
 	// Killed is when the API server was killed, in the order of time. The log may lack
 	// the last requests before each of these times, among them deletions.
 	Killed []time.Time
+	// Restored is when etcd got an earlier state back, in the order of time. What is not written afterwards is not known.
+	Restored []time.Time
 }
 
 // Violation is a request of the operator that breaks an invariant.
@@ -80,12 +82,16 @@ func Violations(events []env.AuditEvent, options Options) (violations []Violatio
 	if r.ids == nil {
 		r.ids = map[string]string{}
 	}
-	killed := options.Killed
+	killed, restored := options.Killed, options.Restored
 	for i, e := range events {
 		r.index, r.event = i, e
 		for len(killed) > 0 && e.Time.After(killed[0]) {
 			r.makeUnsure(func(key) bool { return true })
 			killed = killed[1:]
+		}
+		for len(restored) > 0 && e.Time.After(restored[0]) {
+			r.components, r.known, r.objects = map[string]*component{}, map[string]bool{}, map[key]*object{}
+			restored = restored[1:]
 		}
 		if isRead(e.Verb) || strings.Contains(e.URI, "dryRun=") || e.Code >= 300 && e.Code < 499 {
 			continue

@@ -353,6 +353,11 @@ func TestAKilledServerMayHaveDoneWhatItsLogLacks(t *testing.T) {
 		if violations, _ := Violations(events, lossy); len(violations) != test.want {
 			t.Errorf("killed after %v minutes: got %v, want %d of S4", test.minute, violations, test.want)
 		}
+		restored := options
+		restored.Restored = []time.Time{start.Add(time.Duration(test.minute * float64(time.Minute)))}
+		if violations, _ := Violations(events, restored); len(violations) != test.want {
+			t.Errorf("restored after %v minutes: got %v", test.minute, violations)
+		}
 	}
 }
 

@@ -242,6 +242,7 @@ func (s *soak) audit(ctx context.Context) error {
 		Component: schema.GroupResource{Group: operator.GroupVersion.Group, Resource: "loads"},
 		User:      measure.User(report.Corbel),
 		Killed:    s.killed,
+		Restored:  s.restored,
 	})
 	s.outcome.Audited = checked
 	for _, violation := range violations {

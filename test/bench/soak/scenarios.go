@@ -40,7 +40,7 @@ func Scenarios() []Scenario {
 		{"an API server is cut off from etcd", serverCutOff},
 		{"the operators move to an API server that is behind, and back", staleServer},
 		{"the leader changes between API servers of which one is behind", leadersOnTwoServers},
-		{"etcd is restored from a backup", restored},
+		{"etcd is restored from a backup", restoreEtcd},
 		{"watches have no bookmarks, and end soon", noBookmarks},
 		{"watches that go on are answered with 410", expiredWatches},
 		{"admission denies deletions", deniedDeletions},
@@ -102,8 +102,8 @@ func leadersOnTwoServers(ctx context.Context, s *soak) error {
 	return nil
 }
 
-// restored gives etcd the state of some seconds ago.
-func restored(ctx context.Context, s *soak) error {
+// restoreEtcd gives etcd the state of some seconds ago.
+func restoreEtcd(ctx context.Context, s *soak) error {
 	if s.strikes["backup"] == 0 {
 		s.strikes["backup"]++
 		s.killed = append(s.killed, time.Now())
@@ -114,7 +114,7 @@ func restored(ctx context.Context, s *soak) error {
 	if !sleep(ctx, 2*long) {
 		return nil
 	}
-	s.killed = append(s.killed, time.Now())
+	s.restored = append(s.restored, time.Now())
 	s.strikes["restored"]++
 	return s.env.RestoreBackup(context.WithoutCancel(ctx))
 }

@@ -73,6 +73,7 @@ type soak struct {
 	fleet     *fleet                          // with Options.Fleet
 	started   time.Time
 	killed    []time.Time // when the API server was killed
+	restored  []time.Time // when etcd got an earlier state back
 	outcome   Outcome
 }
 
