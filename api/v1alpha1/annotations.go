@@ -6,16 +6,14 @@ package v1alpha1
 // Suffixes of the annotations that authors of operators write into manifests; the prefix is the name of the
 // reconciler and a slash, as in "shop.example.com/apply-order".
 const (
-	// AnnotationAdoptionPolicy decides what happens if the object exists already and does not
-	// belong to the component. An object that belongs to another owner, where the policy does not
-	// allow to adopt it, stalls the component with the reason OwnerConflict.
+	// AnnotationAdoptionPolicy decides what happens if the object exists already and does not belong to the
+	// component. A refused adoption stalls the component with the reason OwnerConflict.
 	//
 	// On: dependent objects
 	// Level: migration
 	// Format: one of if-unowned, never, always, ignore
 	// Default: the field adoptionPolicy of PolicySpec, else the option AdoptionPolicy, else if-unowned
 	// Example: shop.example.com/adoption-policy: always
-	// Also: the field adoptionPolicy of PolicySpec; the option AdoptionPolicy
 	AnnotationAdoptionPolicy = "adoption-policy"
 	// AnnotationReconcilePolicy decides when the object is written again after its creation.
 	//
@@ -25,20 +23,18 @@ const (
 	// Default: on-object-change
 	// Example: shop.example.com/reconcile-policy: once
 	AnnotationReconcilePolicy = "reconcile-policy"
-	// AnnotationUpdatePolicy decides how the object is written. A recreation by an option or a spec
-	// does not count for a Namespace, a CustomResourceDefinition, an APIService, a
-	// PersistentVolumeClaim or a PersistentVolume; only this annotation recreates them.
+	// AnnotationUpdatePolicy decides how the object is written. Only this annotation, and no option or spec,
+	// recreates a Namespace, a CustomResourceDefinition, an APIService, a PersistentVolumeClaim or a
+	// PersistentVolume.
 	//
 	// On: dependent objects
 	// Level: special
 	// Format: one of replace, ssa-merge, ssa-override, recreate, recreate-on-immutable
 	// Default: the field updatePolicy of PolicySpec, else the option UpdatePolicy, else replace
 	// Example: shop.example.com/update-policy: ssa-merge
-	// Also: the field updatePolicy of PolicySpec; the option UpdatePolicy
 	AnnotationUpdatePolicy = "update-policy"
-	// AnnotationRecreatePropagation decides what happens to the dependents of an
-	// object that is recreated, such as the pods of a StatefulSet: "background"
-	// deletes them, "orphan" hands them over to the new object.
+	// AnnotationRecreatePropagation decides about the dependents of an object that is recreated, such as the pods
+	// of a StatefulSet: "background" deletes them, "orphan" hands them over to the new object.
 	//
 	// On: dependent objects
 	// Level: special
@@ -47,20 +43,17 @@ const (
 	// Example: shop.example.com/recreate-propagation: orphan
 	AnnotationRecreatePropagation = "recreate-propagation"
 	// AnnotationDeletePolicy decides whether the object is deleted or orphaned when the manifests no longer
-	// contain it, and when the component is deleted. It takes precedence over the annotations of
-	// other tools that keep an object.
+	// contain it, and when the component is deleted.
 	//
 	// On: dependent objects
 	// Level: daily
 	// Format: one of delete, orphan, orphan-on-apply, orphan-on-delete
-	// Default: the field deletePolicy of PolicySpec, else the option DeletePolicy, else delete; an annotation of another tool can protect more
+	// Default: the field deletePolicy of PolicySpec, else the option DeletePolicy, else delete; an annotation of
+	// another tool can protect more
 	// Example: shop.example.com/delete-policy: orphan-on-delete
-	// Also: the field deletePolicy of PolicySpec; the option DeletePolicy
 	AnnotationDeletePolicy = "delete-policy"
-	// AnnotationAllowBreakingChanges lets a CustomResourceDefinition be changed in place so that objects or clients
-	// of its type break: a field is removed, a version is not served any more, a value is not allowed
-	// any more. Without it such a change is refused, and nothing of the definition is written. It belongs on
-	// the manifest only as long as the change is meant.
+	// AnnotationAllowBreakingChanges allows a change of a CustomResourceDefinition that breaks objects or clients
+	// of its type. Otherwise the change is refused. Remove the annotation after the change.
 	//
 	// On: dependent objects that are definitions
 	// Level: special
@@ -69,17 +62,16 @@ const (
 	// Example: shop.example.com/allow-breaking-changes: "true"
 	AnnotationAllowBreakingChanges = "allow-breaking-changes"
 	// AnnotationDriftPolicy decides what happens when another client changes or deletes the object. On the
-	// component it counts for all its dependents that have none of their own.
+	// component it counts for all dependents without one.
 	//
 	// On: dependent objects, or the component
 	// Level: daily
 	// Format: one of repair, report, ignore
 	// Default: the field driftPolicy of DriftSpec, else the option DriftPolicy, else repair
 	// Example: shop.example.com/drift-policy: report
-	// Also: the field driftPolicy of DriftSpec; the option DriftPolicy
 	AnnotationDriftPolicy = "drift-policy"
-	// AnnotationApplyOrder is the wave in which the object is applied. A lower wave comes first, and the
-	// next one is written when all objects of the waves before it are ready.
+	// AnnotationApplyOrder is the wave in which the object is applied. A wave starts when all objects of lower
+	// waves are ready.
 	//
 	// On: dependent objects
 	// Level: daily
@@ -87,8 +79,8 @@ const (
 	// Default: 0
 	// Example: shop.example.com/apply-order: "5"
 	AnnotationApplyOrder = "apply-order"
-	// AnnotationDeleteOrder is the wave in which the object is removed. A lower wave comes first, and the
-	// next one is removed when all objects of the waves before it are gone.
+	// AnnotationDeleteOrder is the wave in which the object is removed. A wave starts when all objects of lower
+	// waves are gone.
 	//
 	// On: dependent objects
 	// Level: special
@@ -96,63 +88,61 @@ const (
 	// Default: 0
 	// Example: shop.example.com/delete-order: "-5"
 	AnnotationDeleteOrder = "delete-order"
-	// AnnotationPurgeOrder is a wave. At its end the object is deleted, such as a Job that has done
-	// its work. It is not created again while its manifest is unchanged. A wave before the wave of
-	// apply-order means the same wave. A Namespace, a CustomResourceDefinition and an APIService
-	// cannot be purged.
+	// AnnotationPurgeOrder is the wave at whose end the object is deleted, such as a Job that is done. The object
+	// is not created again while its manifest is unchanged. A Namespace, a CustomResourceDefinition and an
+	// APIService cannot be purged.
 	//
 	// On: dependent objects
 	// Level: special
 	// Format: an integer from -32768 to 32767
-	// Default: none; the object is not purged
+	// Default: none
 	// Example: shop.example.com/purge-order: "5"
 	AnnotationPurgeOrder = "purge-order"
-	// AnnotationReapplyInterval is how often the object is written although neither it nor its
-	// manifest changed.
+	// AnnotationReapplyInterval is how often the object is written although neither it nor its manifest changed.
 	//
 	// On: dependent objects
 	// Level: special
 	// Format: a duration of at least 1m, such as 30m or 12h
 	// Default: the field reapplyInterval of ReapplySpec, else never
 	// Example: shop.example.com/reapply-interval: 12h
-	// Also: the field reapplyInterval of ReapplySpec
 	AnnotationReapplyInterval = "reapply-interval"
-	// AnnotationStatusHint names the future content of the status of the object, so that its
-	// absence means that the object is not ready: has-observed-generation for
-	// status.observedGeneration, has-ready-condition for a condition Ready, and conditions for
-	// conditions that must all be True.
+	// AnnotationStatusHint names content that the status must have before the object is ready:
+	// has-observed-generation for status.observedGeneration, has-ready-condition for a condition Ready, and
+	// conditions for conditions that must all be True.
 	//
 	// On: dependent objects
 	// Level: special
-	// Format: a list, separated by commas or line ends, of has-observed-generation, has-ready-condition and conditions=TYPE;TYPE
-	// Default: none; the rules for the type of the object apply
+	// Format: a list, separated by commas or line ends, of has-observed-generation, has-ready-condition and
+	// conditions=TYPE;TYPE
+	// Default: none
 	// Example: shop.example.com/status-hint: has-observed-generation, conditions=Synced;Healthy
 	AnnotationStatusHint = "status-hint"
-	// AnnotationReadyWhen decides when the object is ready. It replaces the rules for its type. The values of a Secret are
-	// hidden from the expression; its keys are not.
+	// AnnotationReadyWhen decides when the object is ready, in place of the rules for its type. The expression
+	// sees the keys of a Secret, and not its values.
 	//
 	// On: dependent objects
 	// Level: daily
-	// Format: a CEL expression over the object, which is the variable self; its result is a bool; at most 4,096 characters
+	// Format: a CEL expression over the object, which is the variable self; its result is a bool; at most 4,096
+	// characters
 	// Default: the first rule of the option ReadyWhen that matches the type, else the rules for the type
 	// Example: shop.example.com/ready-when: self.status.phase == 'Running'
-	// Also: the option ReadyWhen
 	AnnotationReadyWhen = "ready-when"
-	// AnnotationOutput publishes a value of the object in status.outputs of the component. A dot and the name of the output follow it. The
-	// name has at most 40 letters, digits, _ and -. The component waits for an output: the object is not ready as long as the expression
-	// fails, because a field does not exist yet. An expression that gives an optional value, such as self.?status.?host, is not waited
-	// for. The output is secret if the object is a Secret; or if a Secret was read for the manifests, and the expression uses other
-	// fields than the name, the namespace and the status of the object.
+	// AnnotationOutput publishes a value of the object in status.outputs of the component. A dot and the name of
+	// the output follow, with at most 40 letters, digits, _ and -. The object is not ready as long as the
+	// expression fails; use an optional value, such as self.?status.?host, not to wait. The output is secret if
+	// the object is a Secret, or if the manifests read a Secret and the expression uses other fields than name,
+	// namespace and status.
 	//
 	// On: dependent objects
 	// Level: daily
-	// Format: a CEL expression over the object, which is the variable self; its result is a string, a number or a bool of at most 1,024 bytes; at most 64 outputs a component
+	// Format: a CEL expression over the object, which is the variable self; its result is a string, a number or a
+	// bool of at most 1,024 bytes; at most 64 outputs a component
 	// Default: none
 	// Example: shop.example.com/output.host: self.spec.rules[0].host
 	// Also: the option Outputs
 	AnnotationOutput = "output"
-	// AnnotationSecretOutput publishes a value of the object in the Secret with the name of the component and the suffix -outputs, and
-	// not in the status. Otherwise it is as the annotation output.
+	// AnnotationSecretOutput publishes a value as the annotation output does, but in the Secret with the name of
+	// the component and the suffix -outputs.
 	//
 	// On: dependent objects
 	// Level: daily
@@ -161,60 +151,53 @@ const (
 	// Example: shop.example.com/secret-output.password: self.data.password
 	// Also: the option Outputs
 	AnnotationSecretOutput = "secret-output"
-	// AnnotationIgnoreFields names fields that the reconciler does not own. They are written at the
-	// creation of the object only, and their changes are no drift. A number in a pointer is
-	// the position in a list of the manifest.
+	// AnnotationIgnoreFields names fields that are written only at the creation of the object, and whose changes
+	// are no drift. A number in a pointer is the position in a list of the manifest.
 	//
 	// On: dependent objects
 	// Level: daily
 	// Format: JSON pointers (RFC 6901), separated by commas or line ends
 	// Default: none; the rules of the option IgnoreFields count in addition
 	// Example: shop.example.com/ignore-fields: /spec/replicas, /metadata/annotations/example.com~1touched
-	// Also: the option IgnoreFields
 	AnnotationIgnoreFields = "ignore-fields"
 	// AnnotationDependsOn names other objects of the component. The object is written when they are ready, and
 	// removed before them.
 	//
 	// On: dependent objects
 	// Level: daily
-	// Format: references group/Kind/namespace/name, separated by commas or line ends; without group for core types, without namespace if it is the same or there is none
+	// Format: references group/Kind/namespace/name, separated by commas or line ends; without group for core
+	// types, without namespace if it is the same or none
 	// Default: none
 	// Example: shop.example.com/depends-on: apps/Deployment/database, Secret/credentials
 	AnnotationDependsOn = "depends-on"
-	// AnnotationRunOn lets the object run before or after the deletion of the ordinary objects, or
-	// with a rollback, in place of with the ordinary objects. The manifests of an object for a
-	// rollback are applied only if the component is rolled back; package reconciler alone has no
-	// rollbacks, and refuses the value.
+	// AnnotationRunOn lets the object run before or after the deletion of the ordinary objects, or with a
+	// rollback. Package reconciler alone refuses rollback.
 	//
 	// On: dependent objects
 	// Level: special
 	// Format: one of pre-delete, post-delete, rollback
-	// Default: none; the object is applied with the others
+	// Default: none
 	// Example: shop.example.com/run-on: pre-delete
 	AnnotationRunOn = "run-on"
-	// AnnotationRevision is any text. An object that has it counts as changed when
-	// the text changes, and not when something else of its manifest does, unless the
-	// object has failed. The hooks of a chart have the revision of the component.
+	// AnnotationRevision is a text. The object counts as changed only when the text changes, or when the object
+	// has failed. The hooks of a chart have the revision of the component.
 	//
 	// On: dependent objects
 	// Level: special
 	// Format: text that is not empty
-	// Default: none; the object counts as changed when its manifest changes
+	// Default: none
 	// Example: shop.example.com/revision: "7"
 	AnnotationRevision = "revision"
 
-	// AnnotationManagementPolicy limits the operator's work for the component: to observe it
-	// (skip), or to keep its objects when it is deleted (detach-on-delete). On a namespace it
-	// counts for all components in it that have none of their own, if the option
-	// NamespaceManagementPolicies allows it. A value that does not exist stalls the component. A
-	// deletion with the propagation policy Orphan (kubectl delete --cascade=orphan) sets it to
-	// detach-on-delete.
+	// AnnotationManagementPolicy limits the work of the operator for the component: only observe it (skip), or
+	// keep its objects when it is deleted (detach-on-delete). On a namespace it counts for components without one,
+	// if the option NamespaceManagementPolicies is set. An unknown value stalls the component. kubectl delete
+	// --cascade=orphan sets detach-on-delete.
 	//
 	// On: the component, or its namespace
 	// Level: special
 	// Format: one of manage, skip, detach-on-delete
 	// Default: the option ManagementPolicy, else manage
 	// Example: shop.example.com/management-policy: skip
-	// Also: the option ManagementPolicy
 	AnnotationManagementPolicy = "management-policy"
 )

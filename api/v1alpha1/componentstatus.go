@@ -29,35 +29,30 @@ import (
 //
 // +kubebuilder:object:generate=true
 type ComponentStatus struct {
-	// ObservedGeneration is the generation of the component that the rest of the
-	// status was computed for. It is set by pkg/patch when the status is written.
+	// ObservedGeneration is the generation of the component that the status was computed for.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// AppliedGeneration is the latest generation of the component for which all
-	// dependent objects were applied and ready; while the component is rolled back, those of
-	// the earlier revision.
+	// AppliedGeneration is the latest generation for which all dependent objects were applied and ready; during a
+	// rollback, those of the earlier revision.
 	// +optional
 	AppliedGeneration int64 `json:"appliedGeneration,omitempty"`
 
-	// Revision counts the changes of what the dependent objects are rendered from: the
-	// generator, its parameters, the patches of the component, and what references hold.
+	// Revision counts the changes of the inputs of the manifests: the generator, its parameters, the patches, and
+	// the content of references.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
-	// InstalledRevision is the first revision for which all dependent objects were applied
-	// and ready or, as long as there is none, the latest. It is rendered as the
-	// installation, and so are those before it.
+	// InstalledRevision is the first revision for which all dependent objects were applied and ready or, before
+	// that, the latest. Revisions up to it are rendered as an installation.
 	// +optional
 	InstalledRevision int64 `json:"installedRevision,omitempty"`
 
-	// Source is what the revision is rendered from; it is empty if the generator does not
-	// report it.
+	// Source describes the input of the revision; it is empty if the generator does not report it.
 	// +optional
 	Source *Source `json:"source,omitempty"`
 
-	// History are the last revisions, the newest first, and the last one that was ready. How
-	// many there are is an option of the reconciler.
+	// History are the last revisions, the newest first, and the last ready one.
 	// +optional
 	// +listType=atomic
 	History []RevisionStatus `json:"history,omitempty"`
@@ -66,26 +61,26 @@ type ComponentStatus struct {
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 
-	// AdoptedRelease is the Helm release that the component has taken over, or is taking over as long
-	// as appliedGeneration is not set.
+	// AdoptedRelease is the Helm release that the component has taken over, or is taking over until
+	// appliedGeneration is set.
 	// +optional
 	AdoptedRelease *AdoptedRelease `json:"adoptedRelease,omitempty"`
 
-	// RestoredFrom is the uid of the component that owned the objects before. It is set if the component was restored from a backup.
+	// RestoredFrom is the uid of the former owner of the objects, if the component was restored from a backup.
 	// +optional
 	RestoredFrom types.UID `json:"restoredFrom,omitempty"`
 
-	// Outputs are the values that the component publishes, by their names: see the annotation output. Secret outputs are not among them.
+	// Outputs are the values that the component publishes, without secret outputs.
 	// +optional
 	Outputs map[string]string `json:"outputs,omitempty"`
 
-	// SecretOutputs are the names of the secret outputs. Their values are in the Secret with the name of the component and the
-	// suffix -outputs, in the namespace of the component.
+	// SecretOutputs are the names of the secret outputs. Their values are in the Secret with the name of the
+	// component and the suffix -outputs.
 	// +optional
 	// +listType=atomic
 	SecretOutputs []string `json:"secretOutputs,omitempty"`
 
-	// OutputsDigest identifies the values that the Secret of the secret outputs has. It is made with a key that only the operator has.
+	// OutputsDigest identifies the values of the secret outputs, by a key of the operator.
 	// +optional
 	OutputsDigest string `json:"outputsDigest,omitempty"`
 
@@ -93,13 +88,11 @@ type ComponentStatus struct {
 	// +optional
 	Approval *PendingApproval `json:"approval,omitempty"`
 
-	// Reconciler is the name of the reconciler that writes this status: the prefix of the labels and
-	// annotations of the dependent objects.
+	// Reconciler is the name of the reconciler: the prefix of the labels and annotations of the dependent objects.
 	// +optional
 	Reconciler string `json:"reconciler,omitempty"`
 
-	// OwnerID is the value of the label owner-id, after the name of the reconciler and a
-	// slash, of the dependent objects.
+	// OwnerID is the value of the label owner-id of the dependent objects.
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
 
@@ -107,8 +100,7 @@ type ComponentStatus struct {
 	// +optional
 	State State `json:"state,omitempty"`
 
-	// Progress says how many of the dependent objects are done, such as "12/17": applied and
-	// ready or, in deletion, gone.
+	// Progress counts the finished dependent objects, such as "12/17": applied and ready or, in deletion, gone.
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
@@ -124,21 +116,17 @@ type ComponentStatus struct {
 	// +optional
 	LastAppliedAt *metav1.Time `json:"lastAppliedAt,omitempty"`
 
-	// ProcessingSince is when the current attempt to become ready started: with
-	// the last change of the component or of its manifests. The timeout counts
-	// from here. It is empty while the component is ready, is suspended or lacks a right;
-	// once the right is granted, the timeout goes on.
+	// ProcessingSince is when the current attempt to become ready started, from which the timeout counts. It is
+	// empty while the component is ready, is suspended or lacks a right.
 	// +optional
 	ProcessingSince *metav1.Time `json:"processingSince,omitempty"`
 
-	// ProcessingDigest identifies the state of the component and of its
-	// manifests that is, or was last, processed: the digests of the component, of the
-	// manifests and of the revision, a generation, and the digest of the generator, separated by slashes.
+	// ProcessingDigest identifies the state of the component and its manifests that is, or was last, processed.
 	// +optional
 	ProcessingDigest string `json:"processingDigest,omitempty"`
 
-	// LastHandledReconcileAt is the value of the annotation reconcile-at, or
-	// reconcile.fluxcd.io/requestedAt, that the last full reconcile found.
+	// LastHandledReconcileAt is the value of the annotation reconcile-at, or reconcile.fluxcd.io/requestedAt, of
+	// the last full reconcile.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 

@@ -16,12 +16,8 @@ import (
 // number than it knows must not act on the inventory.
 const InventoryFormat = 3
 
-// Inventory is the durable record of every dependent object that a component
-// owns or is about to own. An object's key is on the server before the object
-// is created, so after a crash every object is recorded.
-//
-// The inventory is a hint, not an authority: an object is changed or deleted
-// only if the object itself, or the seal of its item, shows that it is ours.
+// Inventory is the record of every dependent object that a component owns or is about to own. An object is changed
+// or deleted only if the object itself, or the seal of its item, shows the owner.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 type Inventory struct {
@@ -29,13 +25,11 @@ type Inventory struct {
 	// +optional
 	// +kubebuilder:validation:Maximum=2147483647
 	Format int32 `json:"format,omitempty"`
-	// Target identifies the cluster that the objects live in: the uid of its
-	// namespace kube-system or, if that may not be read, the URL of the server with a
-	// hash of its certificate authorities.
+	// Target identifies the cluster of the objects: the uid of its namespace kube-system or, without the right to
+	// read it, the URL of the server with a hash of its certificate authorities.
 	// +optional
 	Target types.UID `json:"target,omitempty"`
-	// Operator is the operator that sealed the items last. If its key is another one, no hash in
-	// the items can be compared.
+	// Operator is the operator that sealed the items last.
 	// +optional
 	Operator *InventoryOperator `json:"operator,omitempty"`
 	// The objects, each as a text that only the operator understands, by a name such as
@@ -46,12 +40,10 @@ type Inventory struct {
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Items InventoryItems `json:"objects,omitempty"`
-	// Chunks is set if the items are, or were, too many for the status. Unless
-	// Chunks.Current is empty, they are in Secrets, and Items is empty.
+	// Chunks is set if the items are, or were, too many for the status, and are in Secrets.
 	// +optional
 	Chunks *InventoryChunks `json:"chunks,omitempty"`
-	// DeleteHooks is set if there are objects, not among the items, that are
-	// to run before or after the deletion. They have to be rendered for it.
+	// DeleteHooks is set if there are objects to run before or after the deletion that are not among the items.
 	// +optional
 	DeleteHooks bool `json:"deleteHooks,omitempty"`
 	// Unknown are the fields that a newer version wrote. They are kept as they are.
@@ -62,12 +54,12 @@ type Inventory struct {
 
 // InventoryOperator identifies an operator.
 type InventoryOperator struct {
-	// Key identifies the digest key of the operator, without revealing it.
+	// Key identifies the digest key of the operator.
 	Key string `json:"key"`
 	// Namespace is where the operator keeps its key.
 	Namespace string `json:"namespace"`
-	// Lease is the namespace and the name of its leader election's lease, with a slash
-	// between them. It is empty if the operator has no leader lock.
+	// Lease is the namespace and the name of the Lease of its leader election, separated by a slash; it is empty
+	// without a leader lock.
 	// +optional
 	Lease string `json:"lease,omitempty"`
 }

@@ -6,15 +6,12 @@ package v1alpha1
 // InventoryFormatChunked is the format of an inventory with its items in Secrets.
 const InventoryFormatChunked = 2
 
-// InventoryChunks is the head of an inventory with too many items for the status: they are kept in
-// a set of Secrets. The hash of its key assigns an item to a Secret. The content of the Secrets
-// counts only if the head names it, so a crash between two writes does not change the inventory.
+// InventoryChunks is the head of an inventory with too many items for the status. The items are in a set of
+// Secrets, whose content counts only if the head names it.
 type InventoryChunks struct {
-	// Generation is the number of the last set of Secrets that was started. It is
-	// counted up before the first Secret of a set is created.
+	// Generation is the number of the last set of Secrets that was started.
 	Generation int64 `json:"generation"`
-	// Current is the set that holds the items. It is empty if they are in the
-	// status, because they became fewer; then there may be Secrets to be removed.
+	// Current is the set with the items. It is empty if they are in the status.
 	// +optional
 	Current int64 `json:"current,omitempty"`
 	// Revision counts the changes of the inventory.
@@ -23,13 +20,11 @@ type InventoryChunks struct {
 	// Namespace is where the Secrets are if the component has no namespace.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
-	// Types are the types of the items. By them, and by the label of their
-	// owner, the objects of a lost Secret are found again.
+	// Types are the types of the items. They serve to find the objects of a lost Secret again.
 	// +optional
 	// +listType=atomic
 	Types []InventoryType `json:"types,omitempty"`
-	// Namespaces are the namespaces of the items, unless they are many. A user without the
-	// right to list objects in all namespaces lists them there.
+	// Namespaces are the namespaces of the items, unless they are many.
 	// +optional
 	// +listType=atomic
 	Namespaces []string `json:"namespaces,omitempty"`

@@ -75,28 +75,26 @@ type RevisionStatus struct {
 	// ReadyAt is when all dependent objects were applied and ready for the first time.
 	// +optional
 	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
-	// ChangedBy is the field manager that changed the spec of the component last before the
-	// revision started, such as kubectl-edit, or the field manager of the annotation of a rollback.
+	// ChangedBy is the field manager that last changed the spec before the revision, such as kubectl-edit, or that
+	// set the annotation of a rollback.
 	// +optional
 	ChangedBy string `json:"changedBy,omitempty"`
-	// RollbackTo is the earlier revision with the manifests that were applied, if the
-	// revision is a rollback.
+	// RollbackTo is the earlier revision that was applied, if the revision is a rollback.
 	// +optional
 	RollbackTo int64 `json:"rollbackTo,omitempty"`
-	// Digest identifies the manifests that are kept of the revision; it is empty if none are.
+	// Digest identifies the kept manifests of the revision; it is empty if there are none.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// Source is the source of the manifests; it is empty if the generator does not report it.
 	// +optional
 	Source *Source `json:"source,omitempty"`
-	// Generator identifies the generator that the revision was rendered with, such as one version of a chart; it is
-	// empty if the generator reports no digest.
+	// Generator identifies the generator of the revision, such as one version of a chart; it is empty if the
+	// generator reports no digest.
 	// +optional
 	Generator string `json:"generator,omitempty"`
 }
 
-// Rollback records that a component was rolled back because a revision failed. It lasts until the
-// component is changed.
+// Rollback records a rollback after a failed revision. It lasts until the component is changed.
 type Rollback struct {
 	// From is the revision that failed.
 	From int64 `json:"from"`

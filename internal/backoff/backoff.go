@@ -57,15 +57,14 @@ const (
 func (s *Streak) Reset() { s.attempts.Store(0) }
 
 const (
-	// Limit: the delay after the first error of a component or object that is retried; it doubles
-	// with every further error, unless a rate limiter sets another one.
+	// Limit: the delay after the first error of a component or object; it doubles with every further error.
 	errorBase = 200 * time.Millisecond
-	// Limit: the longest delay after an error that is retried.
+	// Limit: the longest such delay.
 	errorLimit  = 2 * time.Minute
 	errorJitter = 0.1
 	// errorCeiling leaves room for the jitter below the limit.
 	errorCeiling = errorLimit * 10 / 11
-	// Limit: the errors that count, at most, for the delay after the next one, if a component made progress since.
+	// Limit: the errors that count for the next delay after progress.
 	errorsWithProgress = 4
 )
 

@@ -22,16 +22,16 @@ import (
 // about 280 objects. The status is read, decoded, compared and written with every reconcile, and
 // sent to every client that watches the component.
 //
-// Limit: the inventory in the status, as JSON: about 280 objects. A larger one is kept in Secrets beside
-// the component, if the operator may write them.
+// Limit: the inventory in the status, as JSON: about 280 objects. A larger one is in Secrets beside the
+// component.
 const DefaultThreshold = 64 << 10
 
 const (
 	// maxChunks bounds the size of the head.
 	//
 	// Unit: Secrets
-	// Limit: the Secrets that hold the inventory of one component; a component that needs more stalls with the
-	// reason Invalid.
+	// Limit: the Secrets of the inventory of one component; beyond it the component stalls with the reason
+	// Invalid.
 	maxChunks = 256
 	// maxEntry bounds an entry of a Secret. There are two of them, or three
 	// after a crash, and a Secret holds at most 1 MiB.

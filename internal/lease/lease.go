@@ -12,8 +12,7 @@ import (
 const (
 	// left is for how long a lease counts as held after it was renewed last. It allows for clocks that differ.
 	//
-	// Limit: the time for which the lease of an operator counts as held after it was renewed last; twice the duration of the lease, if that
-	// is longer.
+	// Limit: the time for which the lease of an operator counts as held after its renewal, or twice its duration.
 	left = time.Minute
 	// defaultDuration is the duration of a lease without one, as in client-go.
 	defaultDuration = 15 * time.Second

@@ -62,7 +62,7 @@ func Ask(ctx context.Context, c client.Client, q Question) (Answer, error) {
 const (
 	// patience is how long a user waits for an answer.
 	//
-	// Limit: how long the command corbel waits for the answer of an operator to a request for a preview.
+	// Limit: the time for which the command corbel waits for a preview.
 	patience = time.Minute
 	// leaseAfter is when it is looked whether an operator runs at all.
 	leaseAfter = 3 * time.Second

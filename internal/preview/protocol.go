@@ -40,7 +40,7 @@ const (
 const (
 	// Life is how long a request is answered, and how long an answer is kept.
 	//
-	// Limit: the time after which a request for a preview is not answered any more, and after which its answer is deleted.
+	// Limit: the life of a request for a preview, and of its answer.
 	Life = 10 * time.Minute
 	// MaxEdited is how large an edited component may be.
 	//
@@ -50,7 +50,7 @@ const (
 	// maxAnswer is how large a compressed answer may be.
 	//
 	// Unit: bytes
-	// Limit: the compressed answer to a request for a preview; in the place of a larger one stands an error.
+	// Limit: the compressed answer to a request for a preview; a larger one is an error.
 	maxAnswer = 900 << 10
 	// maxUnpacked bounds the unpacked answer.
 	maxUnpacked = 256 << 20

@@ -21,8 +21,8 @@ const (
 	entryHistory = "history"
 	// maxData bounds what a Secret holds, in bytes. The API server allows 1 MiB.
 	//
-	// Limit: the Secret of the revisions of one component. The oldest revisions are dropped for newer ones,
-	// and manifests that do not fit are not kept.
+	// Limit: the Secret of the revisions of one component. Newer revisions replace the oldest, and manifests that
+	// do not fit are not kept.
 	maxData = 1<<20 - 16<<10
 	// maxRemembered is how large a history is kept in memory at most, in bytes. A larger one
 	// is read again before it is changed.

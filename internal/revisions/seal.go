@@ -21,8 +21,7 @@ const (
 	purpose = "corbel.run/revisions"
 	// maxSealed bounds the sealed content of a revision, in bytes. A Secret holds that of two.
 	//
-	// Limit: the random values and their context that are kept of one revision, compressed and encrypted; more
-	// are kept in memory only.
+	// Limit: the random values of one revision, compressed and encrypted; more are in memory only.
 	maxSealed = 384 << 10
 	// maxOpened bounds content, in bytes.
 	maxOpened = 64 << 20

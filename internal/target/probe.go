@@ -25,7 +25,7 @@ const (
 	// verifiedFor is how long a verification lasts, if no request fails: an address
 	// can lead to another cluster from one moment to the next.
 	//
-	// Limit: the time after which it is verified again which cluster a kubeconfig leads to.
+	// Limit: the time after which the cluster of a kubeconfig is verified again.
 	verifiedFor = 10 * time.Minute
 	// probeTimeout bounds a probe.
 	//

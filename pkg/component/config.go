@@ -104,8 +104,7 @@ func patchesOf(c identity.Component) ([]v1alpha1.Patch, []v1alpha1.Image) {
 
 // minReapplyInterval is the floor of what an annotation may ask for, too.
 //
-// Limit: the shortest interval at which unchanged objects are written again; a shorter one in a spec counts
-// as this, and in an annotation is a mistake.
+// Limit: the shortest reapply interval; a shorter one in an annotation is a mistake.
 const minReapplyInterval = time.Minute
 
 // managedTypesOf returns the additional managed types, or every pattern that is not one.
@@ -129,8 +128,7 @@ func managedTypesOf(c Component) ([]reconciler.TypeInfo, error) {
 
 // maxInterval keeps sums of times and intervals within what time.Duration holds.
 //
-// Limit: the longest requeue interval, retry interval and timeout of a component; a longer one counts as
-// this.
+// Limit: the longest requeue interval, retry interval and timeout of a component.
 const maxInterval = 10 * 365 * 24 * time.Hour
 
 func intervalsOf(c identity.Component) verdict.Intervals {

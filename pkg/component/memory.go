@@ -48,8 +48,8 @@ type remembered struct {
 // unansweredFor is for how long a creation may take effect after its client stopped to wait for the answer. An API server ends a
 // request after a minute by default (--request-timeout), and one of a client that is gone earlier.
 //
-// Limit: the time after the first reconcile of a component by an operator with a LeaderLock, and after one that failed, in which a
-// deletion reads at its end what was removed. It is longer than an API server works at a request, unless --request-timeout is raised.
+// Limit: the time after the first or a failed reconcile of a component in which a deletion reads the removed
+// objects again, with a LeaderLock.
 const unansweredFor = 75 * time.Second
 
 // pendingCreations says when a creation for a component without a known answer may last have been sent, by this process or by the one
@@ -95,8 +95,8 @@ func (m *memory) deleteEntry(key client.ObjectKey) {
 // maxRendered is how much memory the render caches of all components may take together, in
 // bytes.
 //
-// Limit: the compressed manifests that an operator keeps in memory for all components; a component without
-// them is rendered again to repair drift.
+// Limit: the compressed manifests of all components in memory; a component without them is rendered again to
+// repair drift.
 const maxRendered = 128 << 20
 
 // renderCache has the results of a full reconcile, as far as a reconcile needs them that repairs a dependent or looks whether it is

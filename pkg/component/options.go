@@ -34,7 +34,8 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// ReconcilerOptions are creation options for a Reconciler.
+// ReconcilerOptions are creation options for a Reconciler. An invalid value of an option is an error of
+// SetupWithManager.
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes.
 	//
@@ -51,8 +52,7 @@ type ReconcilerOptions struct {
 	// Default: none: the operator acts with its own identity
 	DefaultServiceAccount *string
 	// AdoptionPolicy decides about a dependent object that exists already and has no owner or another one.
-	// PolicyConfiguration and the annotation adoption-policy take precedence. An unknown value of a policy is an
-	// error of SetupWithManager.
+	// PolicyConfiguration and the annotation adoption-policy take precedence.
 	//
 	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *reconciler.AdoptionPolicy
@@ -81,8 +81,7 @@ type ReconcilerOptions struct {
 	//
 	// Default: v1alpha1.ManagementPolicyManage
 	ManagementPolicy *v1alpha1.ManagementPolicy
-	// SchemeBuilder adds types to the scheme of the clients for target clusters. An error or a panic in it is an
-	// error of SetupWithManager.
+	// SchemeBuilder adds types to the scheme of the clients for target clusters.
 	//
 	// Default: nil, which adds nothing
 	SchemeBuilder types.SchemeBuilder
@@ -111,24 +110,22 @@ type ReconcilerOptions struct {
 // ObjectOptions are rules about dependent objects by their type.
 type ObjectOptions struct {
 	// ReadyWhen are rules for when the objects of some types are ready. The first matching rule counts; the
-	// annotation ready-when takes precedence. An invalid rule is an error of SetupWithManager.
+	// annotation ready-when takes precedence.
 	//
 	// Default: none
 	ReadyWhen []reconciler.ReadyWhen
 	// Outputs are values of dependent objects that a component publishes, in addition to the annotations output
-	// and secret-output. An invalid output is an error of SetupWithManager.
+	// and secret-output.
 	//
 	// Default: none
 	Outputs []Output
 	// IgnoreFields are rules for fields that are written only at the creation of an object, and whose changes are
-	// no drift. All matching rules and the annotation ignore-fields count. An invalid rule is an error of
-	// SetupWithManager.
+	// no drift. All matching rules and the annotation ignore-fields count.
 	//
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields
 	// SharedTypes are the names of further CustomResourceDefinitions that belong to the operator and not to a
-	// component. They must be the same for all components. An invalid or repeated name is an error of
-	// SetupWithManager.
+	// component. They must be the same for all components.
 	//
 	// Default: those in the folder crds of the chart
 	SharedTypes []string
@@ -137,8 +134,7 @@ type ObjectOptions struct {
 // RevisionOptions are about revisions: when one is ready, how it starts, and the way back.
 type RevisionOptions struct {
 	// RevisionHistoryLimit is how many revisions of a component are kept for rollbacks: in the status, and
-	// encrypted in a Secret. The last ready revision is kept in addition. 0 keeps no manifests. A negative value
-	// is an error of SetupWithManager.
+	// encrypted in a Secret. The last ready revision is kept in addition. 0 keeps no manifests.
 	//
 	// Default: 10
 	// Unit: revisions
@@ -159,8 +155,7 @@ type RevisionOptions struct {
 	// Default: false
 	HooksOnRestore bool
 	// MinReadySeconds is how long each container without a readiness and a startup probe must run until a new
-	// revision is ready. The field minReadySeconds of a workload takes precedence. 0 ignores pods. A negative
-	// value is an error of SetupWithManager.
+	// revision is ready. The field minReadySeconds of a workload takes precedence. 0 ignores pods.
 	//
 	// Default: 10
 	// Unit: seconds
@@ -212,8 +207,7 @@ type UserOptions struct {
 	// Default: false
 	NamespaceManagementPolicies bool
 	// RequireNamespaces are further namespaces of which components may require objects; "*" is all namespaces and
-	// objects without one. Users then find out the state and the outputs of these objects. An invalid name is an
-	// error of SetupWithManager.
+	// objects without one. Users then find out the state and the outputs of these objects.
 	//
 	// Default: the namespace of the component
 	RequireNamespaces []string
@@ -232,8 +226,7 @@ type ControllerOptions struct {
 	// Default: what the manager says, else 5
 	// Unit: components
 	MaxConcurrentReconciles *int
-	// TargetConcurrency is how many components are reconciled in the cluster of one kubeconfig at the same time. A
-	// value below 1 is an error of SetupWithManager.
+	// TargetConcurrency is how many components are reconciled in the cluster of one kubeconfig at the same time.
 	//
 	// Default: 1
 	// Unit: components
@@ -326,8 +319,7 @@ type settings struct {
 
 // defaultHistoryLimit is how many revisions are kept, as of Deployments.
 //
-// Limit: the revisions that are kept of a component, unless the option RevisionHistoryLimit says otherwise;
-// the last one that was ready is kept in addition.
+// Limit: the default of the option RevisionHistoryLimit.
 const defaultHistoryLimit = 10
 
 // maxFieldOwner is the limit of the API server for the name of a field manager.

@@ -37,20 +37,19 @@ import (
 const (
 	// previewWorkers is how many requests for previews are answered at the same time.
 	//
-	// Limit: the requests for previews that an operator answers at the same time; of one component it answers one at a time.
+	// Limit: the requests for previews that an operator answers at the same time, one of each component.
 	previewWorkers = 2
 	// maxPreviews is how many requests about a component wait, and how many answers are kept.
 	//
-	// Limit: the requests for previews of one component that wait for an answer, and its answers that are kept; further requests are
-	// dropped, and older answers are deleted.
+	// Limit: the waiting requests for previews of one component, and its answers.
 	maxPreviews = 8
 	// maxWaitingPreviews is how many requests wait in all.
 	//
-	// Limit: the requests for previews of all components that wait for an answer; further ones are dropped.
+	// Limit: the waiting requests for previews of all components; further ones are dropped.
 	maxWaitingPreviews = 64
 	// previewTimeout bounds an answer.
 	//
-	// Limit: the time that the answer to a request for a preview may take; then it is an error.
+	// Limit: the time of the answer to a request for a preview.
 	previewTimeout = 50 * time.Second
 )
 

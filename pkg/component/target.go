@@ -30,11 +30,9 @@ import (
 // A component that cannot use its target cluster is requeued when that changes. These
 // delays are the fallback.
 const (
-	// Limit: the time until a component is requeued for which all slots of its target cluster are taken
-	// (option TargetConcurrency), unless one becomes free before.
+	// Limit: the delay of a component while the slots of its target cluster are taken (option TargetConcurrency).
 	busyDelay = 10 * time.Second
-	// Limit: the time until a component is requeued whose target cluster does not answer, unless the cluster
-	// answers before.
+	// Limit: the delay of a component whose target cluster does not answer.
 	unreachableDelay = 30 * time.Second
 )
 

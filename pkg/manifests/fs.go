@@ -70,15 +70,13 @@ func (s *static) Generate(context.Context, string, string, types.Unstructurable)
 // FSOption selects the files that FromFS reads.
 type FSOption func(*files.Selection)
 
-// Include restricts FromFS to files that match one of the patterns. A pattern
-// is one of path.Match; it is compared with the base name or, if it contains a
-// slash, with the path below the root.
+// Include restricts FromFS to files that match a pattern of path.Match, by the base name or, with a slash, by the
+// path below the root.
 func Include(patterns ...string) FSOption {
 	return func(s *files.Selection) { s.Include = append(s.Include, patterns...) }
 }
 
-// Exclude leaves out files that match one of the patterns, which are like the patterns of Include
-// and take precedence.
+// Exclude leaves out files that match such a pattern. It takes precedence over Include.
 func Exclude(patterns ...string) FSOption {
 	return func(s *files.Selection) { s.Exclude = append(s.Exclude, patterns...) }
 }
@@ -88,10 +86,9 @@ func TopLevelOnly() FSOption {
 	return func(s *files.Selection) { s.TopLevelOnly = true }
 }
 
-// FollowSymlinks reads the files that symbolic links lead to, as they occur in mounted ConfigMaps;
-// without it, a symbolic link is an error. Use it only if the file system itself keeps links from
-// leading out of it, as os.Root does and os.DirFS does not, or if you trust the author of the
-// links.
+// FollowSymlinks reads the files that symbolic links lead to, as in mounted ConfigMaps. Otherwise a symbolic link
+// is an error. Use the option only if the file system keeps links from leading out of it, as os.Root does and
+// os.DirFS does not, or if you trust the author of the links.
 func FollowSymlinks() FSOption {
 	return func(s *files.Selection) { s.FollowSymlinks = true }
 }

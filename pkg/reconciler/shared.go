@@ -34,8 +34,7 @@ var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "Cust
 // lookEvery is how long an observation of a shared type holds if no watch shows its changes: it
 // belongs to another owner, or may not be watched.
 //
-// Limit: the time after which a change of a shared type is noticed that another owner has, or that
-// may not be watched.
+// Limit: the time after which a change of a shared type is noticed without a watch.
 const lookEvery = 10 * time.Minute
 
 // sharedTypes are the types that all owners share, and their state in the target. It only saves

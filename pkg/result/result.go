@@ -46,7 +46,7 @@ const RequeueDelay = 200 * time.Millisecond
 // fallbackDelay is the delay of a Waiting that has none, if the
 // RuntimeResultBuilder does not know one either.
 //
-// Limit: the delay of an error that asks for a retry and names no delay, in controllers that give no other.
+// Limit: the delay of an error that asks for a retry and names no delay.
 const fallbackDelay = time.Minute
 
 // RuntimeResultBuilder gives outcomes their meaning in time. Implement it if an interval does not

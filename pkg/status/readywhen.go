@@ -24,8 +24,7 @@ const (
 	// less than a hundred; walking a status of thousands of entries fits as well.
 	//
 	// Unit: units
-	// Limit: the work of one evaluation of such an expression; comparing a few fields costs less than a
-	// hundred.
+	// Limit: the work of one evaluation; comparing a few fields costs less than a hundred.
 	maxCost = 1_000_000
 )
 

@@ -32,8 +32,7 @@ const (
 	// maxCost bounds the work of one evaluation.
 	//
 	// Unit: units
-	// Limit: the work of one evaluation of such an expression; comparing a few fields costs less than a
-	// hundred.
+	// Limit: the work of one evaluation; comparing a few fields costs less than a hundred.
 	maxCost = 1_000_000
 )
 
@@ -50,13 +49,11 @@ var (
 	_ manifests.ObjectTransformer    = &Expression{}
 )
 
-// CEL compiles an expression. Its variables are self, which is the object or the parameters, and
-// release with the namespace and the name of the deployment. Its result changes self: a map is
-// merged into it, where null removes a field and lists are replaced; a list holds JSON patch
-// operations.
+// CEL compiles an expression over self, the object or the parameters, and release, with the namespace and the name
+// of the deployment. A map as result is merged into self: null removes a field, and lists are replaced. A list as
+// result holds JSON patch operations.
 //
-// The standard library, its macros and optional values are available. For objects, the target
-// selects the changed ones, nil means all.
+// For objects, the target selects the changed ones; nil means all.
 func CEL(expression string, t *v1alpha1.PatchTarget) (*Expression, error) {
 	env, err := environment()
 	if err != nil {

@@ -53,11 +53,9 @@ type Beside struct {
 	NoSecrets error
 }
 
-// Patches returns a transformer that applies patches, one after the other, and then replaces
-// images. The error lists all mistakes. A patch with a target that no object matches changes
-// nothing; a patch that names its object fails if the object does not exist. No patch makes another
-// object of one: merge patches leave its type, name and namespace as they are, and JSON patches
-// that change them fail.
+// Patches returns a transformer that applies patches in their order, and then replaces images. The error lists all
+// mistakes. A patch without a target fails if its object does not exist. Merge patches do not change the type,
+// name and namespace of an object, and JSON patches that change them fail.
 func Patches(patches []v1alpha1.Patch, images []v1alpha1.Image) (manifests.ObjectTransformer, error) {
 	return PatchesBeside(patches, images, Beside{})
 }

@@ -28,11 +28,9 @@ var (
 	variablePattern = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
-// Substitute returns a transformer that puts values in place of ${NAME} in all
-// texts of the objects, but not in keys, type, name and namespace. A text stays a
-// text: a value cannot change the structure of the object. Names without a value
-// stay as they are, and $${NAME} becomes ${NAME} if NAME has one. Without a
-// target all objects are changed.
+// Substitute returns a transformer that replaces ${NAME} by values in all texts of the objects, but not in keys,
+// type, name and namespace. A text stays a text. Names without a value stay, and $${NAME} becomes ${NAME} if NAME
+// has a value. Without a target all objects are changed.
 func Substitute(values map[string]string, t *v1alpha1.PatchTarget) (manifests.ObjectTransformer, error) {
 	parsed, err := parseTarget(t)
 	errs := []error{err}

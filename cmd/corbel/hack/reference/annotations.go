@@ -42,7 +42,7 @@ var groups = []group{
 	{"Set on components", "Users put these annotations on the custom resource, for example with `kubectl annotate`.",
 		func(c *constantOf) bool { return !isFound(c) && !isForeign(c) && isOfComponent(c) }},
 	{"Set by the operator", "Users find these labels and annotations. They do not set them.", isFound},
-	{"Of other tools", "These annotations and labels of other tools have an effect, too. Their names are complete: the name of the reconciler is no part of them.",
+	{"Of other tools", "These annotations and labels of other tools have an effect, too. Their names are complete. The annotations delete-policy, apply-order and depends-on take precedence.",
 		func(c *constantOf) bool { return !isFound(c) && isForeign(c) }},
 }
 

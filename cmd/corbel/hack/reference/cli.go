@@ -62,8 +62,10 @@ func (r *reference) cli() (*page, error) {
 	p := newPage("Commands", "The programs, their commands and their flags. Each command has the flag `--help`.")
 	all := programs()
 	cluster, others := clusterFlags(all[0].command)
-	p.line("\n## Flags of every command that talks to a cluster\n\nAll commands of `corbel` have these flags, except %s. The sections of the commands do not repeat them.\n", strings.Join(others, ", "))
-	cluster.VisitAll(func(f *pflag.Flag) { r.flag(p, "corbel", f) })
+	var names []string
+	cluster.VisitAll(func(f *pflag.Flag) { names = append(names, code(flagName(f))) })
+	p.line("\n## Flags of every command that talks to a cluster\n\nAll commands of `corbel` have these flags of kubectl, except %s. `kubectl options` explains them, and the sections of the commands leave them out:\n\n%s.",
+		strings.Join(others, ", "), strings.Join(names, ", "))
 	for _, program := range all {
 		p.line("\n## %s\n\n%s", program.command.Name(), program.introduction)
 		r.command(p, cluster, program.command)
@@ -122,18 +124,25 @@ func (r *reference) flag(p *page, command string, f *pflag.Flag) {
 	if f.Usage == "" {
 		r.lack("the flag --%s of %s lacks a text", f.Name, command)
 	}
-	kind, usage := pflag.UnquoteUsage(f)
-	name, value := "--"+f.Name, f.DefValue
-	if f.Shorthand != "" {
-		name = "-" + f.Shorthand + ", " + name
-	}
-	if value = code(value); f.DefValue == "[]" || f.Value.Type() == "bool" && f.DefValue == "false" {
+	_, usage := pflag.UnquoteUsage(f)
+	value := code(f.DefValue)
+	if f.DefValue == "[]" || f.Value.Type() == "bool" && f.DefValue == "false" {
 		value = ""
 	}
 	if value != "" {
 		value = " (default " + value + ")"
 	}
-	p.line("- %s%s: %s", code(strings.TrimSpace(name+" "+kind)), value, escape(strings.TrimSuffix(strings.Join(strings.Fields(usage), " "), ".")))
+	p.line("- %s%s: %s", code(flagName(f)), value, escape(strings.TrimSuffix(strings.Join(strings.Fields(usage), " "), ".")))
+}
+
+// flagName returns the names of a flag, and the kind of its value.
+func flagName(f *pflag.Flag) string {
+	kind, _ := pflag.UnquoteUsage(f)
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	return strings.TrimSpace(name + " " + kind)
 }
 
 // unindented returns the lines of an example without the indentation that cobra wants.

@@ -115,10 +115,11 @@ func (c comment) value(key string) string { return escape(c.values[key]) }
 // plainNumber is a default that is followed by its unit.
 var plainNumber = regexp.MustCompile(`^[0-9.,]+$`)
 
-// otherwise returns the sentence about the default. There is none if the default is the zero value.
+// otherwise returns the sentence about the default. There is none if the default is the zero value, or if the
+// type of the field has the defaults.
 func (c comment) otherwise() string {
 	switch value := c.value(keyDefault); {
-	case value == "", value == "none", value == "nil", value == "false":
+	case value == "", value == "none", value == "nil", value == "false", strings.HasPrefix(value, "those of "):
 		return ""
 	case strings.HasPrefix(value, "required"), strings.HasSuffix(value, "it is required"):
 		return "Required"

@@ -27,8 +27,7 @@ import (
 
 // RetryInterval is when a component is reconciled again that waits for an object of a reference.
 //
-// Limit: the time until a component is reconciled again that waits for a Secret or ConfigMap that its spec
-// refers to, or for an object that it requires.
+// Limit: the delay of a component that waits for a reference or a requirement.
 const RetryInterval = 10 * time.Second
 
 // The kinds of objects that a Source names.

@@ -28,10 +28,10 @@ const (
 	// holdBase is how long manifests are kept after a change that nothing explains; with every
 	// further change it doubles up to holdLimit.
 	//
-	// Limit: the time for which the last manifests are kept after the generator rendered others for the same
-	// input; it doubles with every further change.
+	// Limit: the time for which the last manifests stay after a different rendering of the same input; it doubles
+	// with every further one.
 	holdBase = time.Hour
-	// Limit: the longest time for which the last manifests are kept after such changes.
+	// Limit: the longest such time.
 	holdLimit = 6 * time.Hour
 )
 

@@ -28,8 +28,7 @@ const (
 	// maxNotes is how many notes become events at a transition. With the transition itself and the summary that makes five.
 	//
 	// Unit: events
-	// Limit: the events about notes that one transition of a component sends; the others are counted in the
-	// last.
+	// Limit: the events about dependent objects in one reconcile; the last one counts the others.
 	maxNotes = 3
 	// maxKeptNotes bounds the notes of a component without transitions.
 	maxKeptNotes = 100
@@ -223,7 +222,7 @@ func (a *Activity) completed(before verdict.Verdict) string {
 // ErrorInterval is how often a component gets a line in the log if its error has another
 // message each time, as long as the reason stays the same.
 //
-// Limit: the time between two log lines of a component, if each error has another message.
+// Limit: the time between two log lines of a component with changing errors.
 const ErrorInterval = time.Minute
 
 // LogDeleted writes the line about the deletion of the dependents of a component, once.

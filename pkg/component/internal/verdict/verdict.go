@@ -32,14 +32,12 @@ import (
 
 // MinInterval is the shortest interval at which a component is reconciled again.
 //
-// Limit: the shortest requeue interval, retry interval and timeout of a component; a shorter one counts as
-// this.
+// Limit: the shortest requeue interval, retry interval and timeout of a component.
 const MinInterval = time.Second
 
 // DefaultInterval is the interval of a component that has none of its own.
 //
-// Limit: the time between two full reconciles of a component that has no requeue interval of its own, less
-// up to 10 % at random.
+// Limit: the default of the requeue interval, less up to 10 % at random.
 const DefaultInterval = 10 * time.Minute
 
 // Intervals are how often, and for how long, a component is worked on.
@@ -237,8 +235,7 @@ func evaluateError(f Facts) Verdict {
 // maxRetry is the longest delay that an error can ask for, unless the component's
 // own retry interval is longer: nothing is put off for good.
 //
-// Limit: the longest delay that an error of a hook or a generator can ask for, unless the retry interval is
-// longer.
+// Limit: the longest delay that an error can ask for, unless the retry interval is longer.
 const maxRetry = 24 * time.Hour
 
 // MessageError is an error with another message.

@@ -24,8 +24,7 @@ import (
 
 // webhooksAge is how long the list of mutating webhooks is used.
 //
-// Limit: how long a list of the mutating webhooks is used to name those that change what is
-// written.
+// Limit: the time for which a list of the mutating webhooks is used.
 const webhooksAge = time.Minute
 
 // mutators are the mutating webhooks of the target, as they were listed last.

@@ -138,7 +138,7 @@ const (
 
 // EmptyStatusGracePeriod is how long a written object with an empty status counts as not ready.
 //
-// Limit: the time for which an object with an empty status counts as not ready after it was written.
+// Limit: the time after a write for which an object with an empty status is not ready.
 const EmptyStatusGracePeriod = 5 * time.Second
 
 // Scaling is a number of replicas that was set through the subresource scale.

@@ -17,8 +17,7 @@ import (
 // its own record did.
 //
 // Unit: instances
-// Limit: the instances that are recorded as orphaned of one type; older ones count as those of
-// others, and block the deletion of the type.
+// Limit: the recorded orphaned instances of one type; older ones block the deletion of the type.
 const maxKeptUIDs = 1000
 
 // An orphaned object would be deleted with its namespace, and with its type. So these

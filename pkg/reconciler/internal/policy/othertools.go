@@ -14,48 +14,41 @@ import (
 
 // Annotations of other tools that protect an object from deletion.
 const (
-	// annotationHelm of Helm orphans the object, as delete-policy: orphan does.
+	// annotationHelm of Helm orphans the object.
 	//
 	// On: dependent objects
 	// Format: keep; other values have no effect
-	// Default: none; the object is deleted as delete-policy says
+	// Default: none
 	// Example: helm.sh/resource-policy: keep
-	// Also: the annotation delete-policy, which takes precedence
 	annotationHelm = "helm.sh/resource-policy"
-	// annotationLifecycle of kpt, Config Sync and others that are built on cli-utils orphans the
-	// object, as delete-policy: orphan does.
+	// annotationLifecycle of kpt, Config Sync and other tools with cli-utils orphans the object.
 	//
 	// On: dependent objects
 	// Format: detach; other values have no effect
-	// Default: none; the object is deleted as delete-policy says
+	// Default: none
 	// Example: client.lifecycle.config.k8s.io/deletion: detach
-	// Also: the annotation delete-policy, which takes precedence
 	annotationLifecycle = "client.lifecycle.config.k8s.io/deletion"
-	// annotationOnRemove of tools that are built on cli-utils orphans the object, as
-	// delete-policy: orphan does.
+	// annotationOnRemove of tools with cli-utils orphans the object.
 	//
 	// On: dependent objects
 	// Format: keep; other values have no effect
-	// Default: none; the object is deleted as delete-policy says
+	// Default: none
 	// Example: cli-utils.sigs.k8s.io/on-remove: keep
-	// Also: the annotation delete-policy, which takes precedence
 	annotationOnRemove = "cli-utils.sigs.k8s.io/on-remove"
-	// labelFlux of Flux, a label or an annotation, orphans the object, as delete-policy: orphan does.
+	// labelFlux of Flux, a label or an annotation, orphans the object.
 	//
 	// On: dependent objects
 	// Format: disabled; other values have no effect
-	// Default: none; the object is deleted as delete-policy says
+	// Default: none
 	// Example: kustomize.toolkit.fluxcd.io/prune: disabled
-	// Also: the annotation delete-policy, which takes precedence
 	labelFlux = "kustomize.toolkit.fluxcd.io/prune"
-	// annotationArgo of Argo CD orphans the object when the manifests no longer contain it
-	// (Prune=false, Prune=confirm), or when the component is deleted (Delete=false, Delete=confirm).
+	// annotationArgo of Argo CD orphans the object when the manifests no longer contain it (Prune=false,
+	// Prune=confirm), or when the component is deleted (Delete=false, Delete=confirm).
 	//
 	// On: dependent objects
 	// Format: options, separated by commas; options other than these four have no effect
-	// Default: none; the object is deleted as delete-policy says
+	// Default: none
 	// Example: argocd.argoproj.io/sync-options: Prune=false,Delete=false
-	// Also: the annotation delete-policy, which takes precedence
 	annotationArgo = "argocd.argoproj.io/sync-options"
 )
 
