@@ -128,10 +128,9 @@ const (
 	// Example: shop.example.com/ready-when: self.status.phase == 'Running'
 	AnnotationReadyWhen = "ready-when"
 	// AnnotationOutput publishes a value of the object in status.outputs of the component. A dot and the name of
-	// the output follow, with at most 40 letters, digits, _ and -. The object is not ready as long as the
-	// expression fails; use an optional value, such as self.?status.?host, not to wait. The output is secret if
-	// the object is a Secret, or if the manifests read a Secret and the expression uses other fields than name,
-	// namespace and status.
+	// the output follow. The object is not ready as long as the expression fails; an optional value, such as
+	// self.?status.?host, does not fail. The output is secret if the object is a Secret, or if the manifests read
+	// a Secret and the expression uses other fields than name, namespace and status.
 	//
 	// On: dependent objects
 	// Level: daily

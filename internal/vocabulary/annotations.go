@@ -20,17 +20,17 @@ const (
 	// Format: group, kind, namespace, name and uid of the owner, separated by slashes
 	// Example: shop.example.com/owner: shop.example.com/Shop/shop/main/0b1f8a52-6a39-4a41-9a0f-6a6f0e3f3c55
 	AnnotationOwner = "owner"
-	// AnnotationAutomatic proves that an operator has created the namespace. The last component that uses the
-	// namespace deletes it, if it is empty.
+	// AnnotationAutomatic proves that an operator has created the namespace. The last component in the namespace
+	// deletes it, if it is empty.
 	//
 	// On: namespaces that no manifest brings
 	// Set by: the operator, when it creates the namespace
 	// Format: a hash of the name of the namespace, made with the digest key of the operator
 	// Example: shop.example.com/automatic: 8Yb0vO0pJ6J3tB2wq0mXnA
 	AnnotationAutomatic = "automatic"
-	// LabelShared marks a CustomResourceDefinition that all components of the reconciler share, because it comes
-	// from the folder crds of their chart. It stays when they are deleted. An annotation of the same name has the
-	// content and the version of the chart; an operator with a lower version does not change it.
+	// LabelShared marks a CustomResourceDefinition from the folder crds of a chart, which all components share. It
+	// stays when they are deleted. An annotation of the same name has the content and the version of the chart; an
+	// operator with a lower version does not change it.
 	//
 	// On: definitions of shared types; on a manifest it is refused
 	// Set by: the operator, with each write
@@ -45,8 +45,7 @@ const (
 	// Format: the name of a namespace
 	// Example: shop.example.com/operator-namespace: operators-a
 	AnnotationOperatorNamespace = "operator-namespace"
-	// AnnotationSuspend suspends a component, for good or until a time: the dependent objects stay as they are. A
-	// deletion goes on regardless.
+	// AnnotationSuspend suspends a component, for good or until a time. A deletion goes on regardless.
 	//
 	// On: the component
 	// Level: daily
@@ -101,10 +100,9 @@ const (
 	// Default: none
 	// Example: shop.example.com/approve: 1f2e3d4c5b6a79880a1b
 	AnnotationApprove = "approve"
-	// AnnotationRollout decides how the component takes part in a roll-out of its operator, also in the next one.
-	// pin keeps its revision until its spec changes, and needs a RevisionHistoryLimit and a generator with a
-	// digest. promote updates the component now, whatever the limit. ignore does not count its failure. The
-	// command corbel rollout sets the annotation.
+	// AnnotationRollout decides how the component takes part in this and later roll-outs of its operator. pin
+	// keeps its revision until its spec changes. promote updates the component now. ignore does not count its
+	// failure. The command corbel rollout sets it.
 	//
 	// On: the component
 	// Level: special
@@ -113,12 +111,10 @@ const (
 	// Example: shop.example.com/rollout: pin
 	// Also: the option Rollout
 	AnnotationRollout = "rollout"
-	// AnnotationAdoptHelmRelease names the revision of a Helm release that a new component takes over. The
-	// revision must be deployed and the last one, and the release must have the name and the namespace of the
-	// deployment, in the namespace of the component. The component adopts its objects also under the adoption
-	// policy if-unowned, runs no hooks, and keeps live random values and dates. The annotation has no effect once
-	// all objects were ready; remove it then from manifests. The command corbel adopt sets it. The operator needs
-	// the option AdoptHelmReleases.
+	// AnnotationAdoptHelmRelease names the last, deployed revision of a Helm release that a new component takes
+	// over. The release must have the name and the namespace of the deployment. The component adopts its objects,
+	// runs no hooks, and keeps live random values and dates. The annotation has no effect once all objects were
+	// ready. The command corbel adopt sets it. The operator needs the option AdoptHelmReleases.
 	//
 	// On: the component
 	// Level: migration
@@ -126,9 +122,8 @@ const (
 	// Default: none
 	// Example: shop.example.com/adopt-helm-release: market/corner/7
 	AnnotationAdoptHelmRelease = "adopt-helm-release"
-	// AnnotationPreview asks the operator for its plan. The operator writes the answer into a Secret beside the
-	// component, and removes both after ten minutes. The command corbel plan sets the annotation and shows the
-	// answer.
+	// AnnotationPreview asks the operator for its plan, which the operator writes into a Secret beside the
+	// component. The command corbel plan sets it.
 	//
 	// On: the component
 	// Level: special
@@ -173,9 +168,8 @@ const (
 	// Default: the option AdoptOperator
 	// Example: shop.example.com/adopt-operator: store.example.com
 	AnnotationAdoptOperator = "adopt-operator"
-	// AnnotationAbandon orphans the dependents of a component that is being deleted, if the deletion cannot
-	// succeed, for example without its target cluster. The event Abandoned names the objects. The garbage
-	// collector still deletes a dependent with an ownerReference to the component.
+	// AnnotationAbandon orphans the dependents of a component in deletion, if the deletion cannot succeed, for
+	// example without its target cluster. The event Abandoned names them.
 	//
 	// On: the component
 	// Level: special

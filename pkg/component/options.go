@@ -166,8 +166,8 @@ type RevisionOptions struct {
 	// Default: all components at once
 	Rollout *Rollout
 	// BuildDigest is the digest of Go code without manifests.WithDigest, such as the version of the operator. A
-	// new digest starts a new revision of each component with other manifests, and of all components unless all
-	// pre-reconcile hooks are marked by PreviewSafe.
+	// new digest starts a new revision of each component with other manifests or with a pre-reconcile hook without
+	// PreviewSafe.
 	//
 	// Default: empty: a change of such code starts no revision
 	BuildDigest string
@@ -258,10 +258,9 @@ type OperatorOptions struct {
 	//
 	// Default: the environment variable POD_NAMESPACE, else the namespace of the pod, else "default"
 	OperatorNamespace *string
-	// Namespaced says that the operator has rights only in OperatorNamespace, where its components are; set
-	// Cache.DefaultNamespaces of the manager to it. The operator needs the right to get this namespace, whose uid
-	// identifies the cluster unless ClusterUID is set. Do not change the option while there are components. A
-	// missing namespace is not created.
+	// Namespaced says that the operator and its components are in OperatorNamespace, where alone it has rights;
+	// set Cache.DefaultNamespaces of the manager to it. The uid of the namespace identifies the cluster unless
+	// ClusterUID is set. Do not change the option while there are components. A missing namespace is not created.
 	//
 	// Default: false
 	Namespaced bool
@@ -276,10 +275,9 @@ type OperatorOptions struct {
 	// Default: none
 	AdoptOperator string
 	// AdoptHelmOperator says that the operator replaces a Helm operator of operator-sdk or helm-operator-plugins
-	// for the same kind. A new component takes over the last revision of the Helm release with the name and the
-	// namespace of its deployment. The operator removes the finalizer of the Helm operator, deletes the records of
-	// the release with the component, and needs the rights to list and delete Secrets in the namespaces of
-	// components. If the finalizer comes back, the operator leaves the component alone.
+	// for the same kind. A new component takes over the Helm release of its deployment. The operator removes the
+	// finalizer of the Helm operator, and deletes the records of the release with the component. It needs the
+	// rights to list and delete Secrets in the namespaces of components.
 	//
 	// Default: false
 	AdoptHelmOperator bool

@@ -28,9 +28,8 @@ type TemplateLimits struct {
 	// Default: 100,000
 	// Unit: elements
 	Items int
-	// WorkBytes limits the work of functions and loops together: all results, a sixteenth of the input, 64 bytes
-	// for each call and round of a loop, and more for slow functions, such as 4 MiB for each key, certificate or
-	// slow hash.
+	// WorkBytes limits the work of functions and loops: their results, a part of their input, and a price for each
+	// call and round of a loop.
 	//
 	// Default: 512 MiB
 	// Unit: bytes

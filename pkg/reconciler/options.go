@@ -84,15 +84,14 @@ type ReconcilerOptions struct {
 	//
 	// Default: none
 	TracerProvider trace.TracerProvider
-	// DigestKey is the key of the digests and seals in inventories, by HMAC. Without a key, a reader of an
-	// inventory can guess the content of Secrets, and an object without label and annotation is not recognized.
-	// With another key every object counts as changed, unless the items go through Rekeyed.
+	// DigestKey is the key of the digests and seals in inventories. Without a key, a reader of an inventory can
+	// guess the content of Secrets, and an object without label and annotation is not recognized. After a change
+	// of the key all objects count as changed, except for items of Rekeyed.
 	//
 	// Default: none
 	DigestKey []byte
-	// Changed is called when another client has changed an object of an owner, given without its uid; call Apply
-	// or Delete then. Several goroutines call Changed, and it must not block. With it, objects are watched from
-	// the first call for their owner until StopWatching or Close, as far as the user may list and watch them.
+	// Changed is called when another client has changed an object of an owner; call Apply or Delete then. Several
+	// goroutines call Changed, and it must not block. With it, objects are watched until StopWatching or Close.
 	//
 	// Default: nil: nothing is watched
 	Changed func(owner Owner, change Change)

@@ -241,9 +241,8 @@ type Options struct {
 	//
 	// Default: 30 seconds
 	Timeout time.Duration
-	// GracePeriod is how long after its Timeout a Create may still take effect and become visible, plus the
-	// greatest difference between the clocks of two replicas. Until then, an observation without a resource does
-	// not count.
+	// GracePeriod is how long after its Timeout a Create may still become visible, plus the difference between the
+	// clocks of replicas. Until then, an observation without a resource does not count.
 	//
 	// Default: 10 seconds
 	GracePeriod time.Duration

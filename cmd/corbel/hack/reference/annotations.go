@@ -100,7 +100,7 @@ func (p *page) annotation(c *constantOf) {
 	}
 	p.line("%s\n", strings.Join(c.comment.paragraphsAbout(c.name, name), "\n\n"))
 	for _, key := range []string{keyOn, keySetBy, keyFormat, keyDefault} {
-		if value := c.comment.value(key); value != "" && value != "none" && value != "dependent objects" && value != "the component" {
+		if value := c.comment.value(key); value != "" && value != "none" && value != "\"false\"" && value != "dependent objects" && value != "the component" {
 			p.line("- %s: %s", key, value)
 		}
 	}

@@ -86,7 +86,7 @@ func (r *reference) command(p *page, cluster *pflag.FlagSet, c *cobra.Command) {
 	if usage := c.UseLine(); c.Runnable() && usage != name {
 		p.line("\nUsage: `%s`", usage)
 	}
-	if c.Example != "" {
+	if strings.Contains(c.Example, "\n") { // a single one repeats the usage
 		p.line("\n```sh\n%s\n```", unindented(c.Example))
 	}
 	r.flags(p, cluster, c)
