@@ -212,8 +212,8 @@ site: ## Build the site of the documents into bin/site/VERSION, beside those of 
 	@rm -rf bin/site-src && mkdir -p bin/site bin/site-src
 	cp -R site/. bin/site-src/ && rm -rf bin/site-src/node_modules && cp -R docs bin/site-src/docs
 	cd bin/site-src && npm ci --no-audit --no-fund && \
-		VERSION='$(SITE_VERSION)' VERSIONS="$$(ls ../site | sort -rV | grep -vx '$(SITE_VERSION)' | tr '\n' ' ')$(SITE_VERSION)" BASE='$(or $(BASE),/)' \
-		CRDS="$$(ls $(CURDIR)/examples/*/config/crd/*.yaml | tr '\n' ' ')" npx vitepress build
+		VERSION='$(SITE_VERSION)' VERSIONS="$$(ls ../site | sort -rV | grep -vxF '$(SITE_VERSION)' | tr '\n' ' ')$(SITE_VERSION)" BASE='$(or $(BASE),/)' \
+		CRDS="$$(ls ../../examples/*/config/crd/*.yaml | tr '\n' ' ')" npx vitepress build
 	rm -rf 'bin/site/$(SITE_VERSION)' && mv bin/site-src/dist 'bin/site/$(SITE_VERSION)'
 	@echo "Serve it with: python3 -m http.server -b 127.0.0.1 -d bin/site, and open /$(SITE_VERSION)/."
 
