@@ -23,7 +23,7 @@ type member struct {
 	etcd, apiserver *process
 }
 
-// EtcdName and ServerName name the programs of that number for Cut. The first has number 1.
+// EtcdName names the member of etcd of that number for Cut. The first has number 1.
 func EtcdName(n int) string { return "etcd-" + strconv.Itoa(n) }
 
 // ServerName names the API server of that number for Cut.
@@ -132,7 +132,8 @@ func (e *Environment) ServerConfig(n int, user string, groups ...string) (*rest.
 	return config, err
 }
 
-// Cut cuts the connections between two programs; bytes that are sent arrive after Heal.
+// Cut cuts the connections between two programs; bytes that are sent arrive after Heal. It needs several API servers, as do
+// Isolate, Heal, EtcdLeader, BackUp and RestoreBackup.
 func (e *Environment) Cut(a, b string) { e.network.set(a, b, true) }
 
 // Isolate cuts the connections of a member of etcd to all other members.

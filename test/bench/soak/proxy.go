@@ -38,6 +38,14 @@ type proxy struct {
 
 // startProxy starts a proxy in calm, to the first of some servers.
 func startProxy(configs []*rest.Config, seed uint64) (*proxy, error) {
+	p := &proxy{Storm: wire.NewStorm(seed)}
+	for _, config := range configs {
+		target, err := url.Parse(config.Host)
+		if err != nil {
+			return nil, err
+		}
+		p.targets = append(p.targets, target)
+	}
 	transport, err := rest.TransportFor(configs[0])
 	if err != nil {
 		return nil, err
@@ -46,15 +54,8 @@ func startProxy(configs []*rest.Config, seed uint64) (*proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{Storm: wire.NewStorm(seed), cluster: &subject.Cluster{Host: "http://" + listener.Addr().String()}}
+	p.cluster = &subject.Cluster{Host: "http://" + listener.Addr().String()}
 	p.moved, p.move = context.WithCancel(context.Background())
-	for _, config := range configs {
-		target, err := url.Parse(config.Host)
-		if err != nil {
-			return nil, err
-		}
-		p.targets = append(p.targets, target)
-	}
 	quiet := log.New(io.Discard, "", 0)
 	storm := p.Wrap(transport)
 	reverse := &httputil.ReverseProxy{

@@ -200,16 +200,15 @@ func conversionAway(ctx context.Context, s *soak) error {
 			ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/convert")}, ConversionReviewVersions: []string{"v1"},
 		}}
 	})
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
 	sleep(ctx, 2*long)
-	err = s.changeDefinition(context.WithoutCancel(ctx), func(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
-		spec.Versions[0].Storage, spec.Versions[1].Storage = true, false
+	undone := s.changeDefinition(context.WithoutCancel(ctx), func(spec *apiextensionsv1.CustomResourceDefinitionSpec) {
+		for i := range spec.Versions {
+			spec.Versions[i].Storage = i == 0
+		}
 		spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	})
 	sleep(ctx, short)
-	return err
+	return errors.Join(ignoreEnd(ctx, err), undone)
 }
 
 // changeDefinition changes the definition of the components.
@@ -222,24 +221,21 @@ func (s *soak) changeDefinition(ctx context.Context, change func(*apiextensionsv
 	return s.Update(ctx, crd)
 }
 
-// with creates objects, waits, and deletes them.
+// with creates objects, waits, and deletes them. The server may have created an object although the request has failed.
 func (s *soak) with(ctx context.Context, objects ...client.Object) error {
-	for _, object := range objects {
-		if err := s.Create(ctx, object); err != nil {
-			return ignoreEnd(ctx, err)
-		}
-	}
-	sleep(ctx, 2*long)
 	var errs []error
 	for _, object := range objects {
+		errs = append(errs, ignoreEnd(ctx, s.Create(ctx, object)))
+	}
+	sleep(ctx, 2*long)
+	for _, object := range objects {
 		errs = append(errs, client.IgnoreNotFound(s.Delete(context.WithoutCancel(ctx), object)))
-		object.SetResourceVersion("")
 	}
 	sleep(ctx, short)
 	return errors.Join(errs...)
 }
 
-// ignoreEnd drops the errors of a run that ends.
+// ignoreEnd drops errors after the end of the run, and timeouts of the server.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) {
 		return nil
