@@ -352,7 +352,8 @@ func (pl *planner) planApply(ctx context.Context, obj Component, generator manif
 	if err := pl.planRendered(ctx, obj, t, known, rendered, digests, p); err != nil {
 		return err
 	}
-	if found, _ := pl.author.finder.Find(specOf(obj)); p.RollbackTo == 0 {
+	if p.RollbackTo == 0 {
+		found, _ := pl.author.finder.Find(specOf(obj))
 		p.Notes = append(p.Notes, pl.terms().Notes(found, obj)...)
 	}
 	for _, hook := range append(left, notRun...) {
