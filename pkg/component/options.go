@@ -189,7 +189,7 @@ type UserOptions struct {
 	// AllowSecretPatches lets the patches of a component change Secrets. Users who write components can then find
 	// out the values of rendered Secrets.
 	//
-	// Default: false: such a patch is an error
+	// Default: false: a patch that names a Secret is an error, and other patches leave Secrets unchanged
 	AllowSecretPatches bool
 	// AdoptHelmReleases lets users take over the Helm release of the name of the deployment, by the annotation
 	// adopt-helm-release of a new component.

@@ -22,9 +22,9 @@ import (
 // generator. A waiting component keeps its revision, is repaired, and stays Ready. A change of its spec is applied
 // at once, with the new version.
 type Rollout struct {
-	// MaxUnavailable is how many components may be updating or have failed, at least 1: a number, or a percentage
-	// that is rounded down. Then no further component is updated, and the failed ones get the condition
-	// RolloutStopped. A component that was not ready before does not count.
+	// MaxUnavailable is how many components may be updating or have failed: a number, or a percentage that is
+	// rounded down, at least 1. After so many failures no further component is updated, and the failed ones get the
+	// condition RolloutStopped. A component that was not ready before does not count.
 	//
 	// Default: none; it is required
 	MaxUnavailable intstr.IntOrString

@@ -129,7 +129,7 @@ func (o Operator[T]) prepareWithin(t testing.TB, obj T, within string) *Installe
 	}
 	for _, given := range o.Prerequisites {
 		given := given.DeepCopyObject().(client.Object)
-		i.poll(t, "the type of the prerequisite "+given.GetName()+" to be served", func(context.Context) error { // one before it may define the type
+		i.poll(t, "the type of the prerequisite "+given.GetName()+" to be served", func(context.Context) error { // an earlier prerequisite may define the type
 			namespaced, err := i.Client.IsObjectNamespaced(given)
 			if namespaced && given.GetNamespace() == "" {
 				given.SetNamespace(i.Namespace)

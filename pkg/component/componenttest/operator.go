@@ -48,9 +48,9 @@ type Operator[T component.Component] struct {
 	// fails if the operator has a right to a kind that is in no branch of its templates.
 	Chart fs.FS
 	// Prerequisites are created in the namespace of each case before the component, such as
-	// Secrets that its spec refers to. An object that the component requires may come after the definition of its
-	// type, and gets its status. They need not name a namespace, nor need the service accounts
-	// that a RoleBinding among them has as subjects.
+	// Secrets that its spec refers to. A CustomResourceDefinition must come before objects of its type. The status
+	// of an unstructured object is set, so that a component can require the object. Objects and the service accounts
+	// of a RoleBinding need no namespace: the default is that of the case.
 	Prerequisites []client.Object
 	// Retained are objects that may be there after the deletion of the component, such as
 	// dependents that are orphaned. Each is a pattern, as for path.Match, of a kind and a name,
