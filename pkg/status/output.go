@@ -116,7 +116,7 @@ func (o *Output) Evaluate(obj *unstructured.Unstructured, secret bool) (value st
 	if err == nil {
 		value, found, err = valueOf(result)
 	} else if o.path == "" && (secret || !o.plain) {
-		err = errors.New("its expression fails")
+		err = errors.New("its expression fails, with an error that may quote values and is not shown")
 	}
 	if err != nil && o.path != "" {
 		err = fmt.Errorf("%s: %w", o.path, err)

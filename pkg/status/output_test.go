@@ -45,11 +45,11 @@ func TestOutput(t *testing.T) {
 		{expression: "dyn(self.spec)", err: "the expression gives map, not a string, a number or a bool"},
 		{expression: "self.status.missing + 'x'", err: "no such key: missing"},
 		{expression: "int(self.status.host)", err: "type conversion error from 'string' to 'int'"},
-		{expression: "int(self.status.host)", secret: true, err: "its expression fails"},
+		{expression: "int(self.status.host)", secret: true, err: "its expression fails, with an error that may quote values and is not shown"},
 		{expression: "self.spec.missing", secret: true, err: "self.spec.missing: no such key: missing"},
-		{expression: "self.spec.missing + 'x'", err: "its expression fails"},
-		{expression: "self.spec['missing']", err: "its expression fails"},
-		{expression: "self[self.metadata.name]", err: "its expression fails"},
+		{expression: "self.spec.missing + 'x'", err: "its expression fails, with an error that may quote values and is not shown"},
+		{expression: "self.spec['missing']", err: "its expression fails, with an error that may quote values and is not shown"},
+		{expression: "self[self.metadata.name]", err: "its expression fails, with an error that may quote values and is not shown"},
 	} {
 		program, err := CompileOutput(tt.expression)
 		if err != nil {
