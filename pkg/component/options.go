@@ -201,8 +201,9 @@ type UserOptions struct {
 	//
 	// Default: false
 	DisablePreviews bool
-	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for its components.
-	// The operator then needs the right to get, list and watch namespaces.
+	// NamespaceManagementPolicies makes the annotation management-policy of a namespace count for its components without
+	// an own one. The operator then needs the right to get, list and watch namespaces. If it cannot read a namespace, it
+	// does nothing for the components there.
 	//
 	// Default: false
 	NamespaceManagementPolicies bool

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -172,21 +173,22 @@ func (e *Environment) EtcdLeader(ctx context.Context) (int, error) {
 
 // BackUp keeps the state of etcd for RestoreBackup. It kills everything, and starts it again.
 func (e *Environment) BackUp(ctx context.Context) error {
-	return e.whileDown(ctx, func(n int) error {
+	_, err := e.whileDown(ctx, func(n int) error {
 		return errors.Join(os.RemoveAll(e.file("backup-"+strconv.Itoa(n))), os.CopyFS(e.file("backup-"+strconv.Itoa(n)), os.DirFS(e.file(EtcdName(n)))))
 	})
+	return err
 }
 
 // RestoreBackup gives etcd the state of the last BackUp. It kills everything, and starts it again, also the controllers of
-// Kubernetes: a watch of theirs that goes on from a later version would show nothing.
-func (e *Environment) RestoreBackup(ctx context.Context) error {
+// Kubernetes: a watch of theirs that goes on from a later version would show nothing. It returns when all programs had ended.
+func (e *Environment) RestoreBackup(ctx context.Context) (down time.Time, err error) {
 	return e.whileDown(ctx, func(n int) error {
 		return errors.Join(os.RemoveAll(e.file(EtcdName(n))), os.CopyFS(e.file(EtcdName(n)), os.DirFS(e.file("backup-"+strconv.Itoa(n)))))
 	})
 }
 
-// whileDown kills all programs, calls a function for each member of etcd, and starts them again.
-func (e *Environment) whileDown(ctx context.Context, f func(n int) error) error {
+// whileDown kills all programs, calls a function for each member of etcd, and starts them again. It returns when all had ended.
+func (e *Environment) whileDown(ctx context.Context, f func(n int) error) (down time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.StartTimeout)
 	defer cancel()
 	for _, p := range slices.Concat(e.moreServers(), []*process{e.apiserver}, e.moreEtcds(), []*process{e.etcd}) {
@@ -195,23 +197,24 @@ func (e *Environment) whileDown(ctx context.Context, f func(n int) error) error 
 	for _, p := range e.components {
 		p.kill()
 	}
+	down = time.Now()
 	e.etcd, e.apiserver, e.components = nil, nil, nil
 	for _, m := range e.more {
 		m.etcd, m.apiserver = nil, nil
 	}
 	for i := range e.options.Servers {
 		if err := f(i + 1); err != nil {
-			return err
+			return down, err
 		}
 	}
 	if err := e.runMembers(); err != nil {
-		return err
+		return down, err
 	}
 	if err := e.runAPIServer(ctx); err != nil {
-		return err
+		return down, err
 	}
 	if err := e.startMoreServers(ctx); err != nil {
-		return err
+		return down, err
 	}
-	return e.startComponents(ctx)
+	return down, e.startComponents(ctx)
 }

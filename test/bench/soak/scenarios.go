@@ -114,9 +114,10 @@ func restoreEtcd(ctx context.Context, s *soak) error {
 	if !sleep(ctx, 2*long) {
 		return nil
 	}
-	s.restored = append(s.restored, time.Now())
+	down, err := s.env.RestoreBackup(context.WithoutCancel(ctx))
+	s.restored = append(s.restored, down)
 	s.strikes["restored"]++
-	return s.env.RestoreBackup(context.WithoutCancel(ctx))
+	return err
 }
 
 func isWatch(r *http.Request) bool {

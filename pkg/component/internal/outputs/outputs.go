@@ -134,7 +134,7 @@ func (p *Publisher) write(ctx context.Context, obj identity.Component, values ma
 	create := func() (*corev1.Secret, error) {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, OwnerReferences: owners},
-			Type:       corev1.SecretType(p.Self.Name + "/outputs"), Data: values,
+			Type:       p.secretType(), Data: values,
 		}
 		return secret, p.Local.Create(ctx, secret, client.FieldOwner(p.Self.FieldOwner))
 	}
@@ -160,9 +160,14 @@ func (p *Publisher) write(ctx context.Context, obj identity.Component, values ma
 	return secret, p.Local.Patch(ctx, secret, before, client.FieldOwner(p.Self.FieldOwner))
 }
 
+// secretType is the type of all Secrets of outputs. The API server does not let it change.
+func (p *Publisher) secretType() corev1.SecretType {
+	return corev1.SecretType(p.Self.Name + "/outputs")
+}
+
 // owns reports whether a Secret belongs to the component, or to a previous component of this name, which a backup has restored.
-func (p *Publisher) owns(obj client.Object, secret metav1.Object) bool {
-	return slices.ContainsFunc(secret.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
+func (p *Publisher) owns(obj client.Object, secret *corev1.Secret) bool {
+	return secret.Type == p.secretType() && slices.ContainsFunc(secret.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		group, err := schema.ParseGroupVersion(owner.APIVersion)
 		return err == nil && group.Group == p.Self.Kind.Group && owner.Kind == p.Self.Kind.Kind && owner.Name == obj.GetName()
 	})
@@ -193,7 +198,7 @@ func (p *Publisher) Erase(ctx context.Context, obj identity.Component) error {
 	if err := p.Leading(); err != nil {
 		return err
 	}
-	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+	secret := &corev1.Secret{}
 	err := p.Local.Get(ctx, key, secret)
 	if err == nil && p.owns(obj, secret) {
 		err = p.Local.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})

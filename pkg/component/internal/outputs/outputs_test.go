@@ -154,6 +154,25 @@ func TestASecretOfAnotherOwnerIsNeitherWrittenNorDeleted(t *testing.T) {
 	}
 }
 
+// TestASecretOfAnotherTypeIsNeitherWrittenNorDeleted takes no owner reference alone for a proof.
+func TestASecretOfAnotherTypeIsNeitherWrittenNorDeleted(t *testing.T) {
+	server := fake.NewClientBuilder().Build()
+	w := newWidget()
+	check.NoError(t, publisher(server).Publish(t.Context(), w, password("one"), noCommit))
+	own := secretOf(t, server)
+	check.NoError(t, server.Delete(t.Context(), own))
+	own.ResourceVersion, own.Type, own.Data = "", corev1.SecretTypeOpaque, map[string][]byte{"password": []byte("theirs")}
+	check.NoError(t, server.Create(t.Context(), own))
+	publisher(server).Check(t.Context(), w)
+	if err := publisher(server).Publish(t.Context(), w, password("one"), noCommit); err == nil || !strings.Contains(err.Error(), "does not belong to") {
+		t.Errorf("got %v", err)
+	}
+	check.NoError(t, publisher(server).Publish(t.Context(), w, nil, noCommit))
+	if got := string(secretOf(t, server).Data["password"]); got != "theirs" {
+		t.Errorf("the Secret has %q", got)
+	}
+}
+
 // TestADeletionOfAnOldSecretIsRefused lets another process create the Secret anew between the read and the deletion of this one.
 func TestADeletionOfAnOldSecretIsRefused(t *testing.T) {
 	server := fake.NewClientBuilder().Build()
