@@ -107,8 +107,7 @@ const (
 	// Example: shop.example.com/reapply-interval: 12h
 	AnnotationReapplyInterval = "reapply-interval"
 	// AnnotationStatusHint names content that the status must have before the object is ready:
-	// has-observed-generation for status.observedGeneration, has-ready-condition for a condition Ready, and
-	// conditions for conditions that must all be True.
+	// status.observedGeneration, a condition Ready, or conditions that must all be True.
 	//
 	// On: dependent objects
 	// Level: special

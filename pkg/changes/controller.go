@@ -166,7 +166,7 @@ type ownCache struct{ cache.Cache }
 // GetCache is how the manager knows it.
 func (o ownCache) GetCache() cache.Cache { return o.Cache }
 
-// Options configure a Controller. The zero value is fine.
+// Options configure a Controller.
 type Options struct {
 	// RetryPolicy decides about errors.
 	//

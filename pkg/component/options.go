@@ -34,15 +34,14 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// ReconcilerOptions are creation options for a Reconciler. An invalid value of an option is an error of
-// SetupWithManager.
+// ReconcilerOptions are creation options for a Reconciler. An invalid value is an error of SetupWithManager. A policy
+// in an annotation or in the spec (PolicyConfiguration, DriftConfiguration) takes precedence.
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes.
 	//
 	// Default: the name of the reconciler
 	FieldOwner *string
-	// Finalizer is set on every component. A former finalizer on existing components blocks their deletion. The
-	// API server warns of a name without a path.
+	// Finalizer is set on every component. A former finalizer on existing components blocks their deletion.
 	//
 	// Default: the name of the reconciler
 	Finalizer *string
@@ -52,32 +51,27 @@ type ReconcilerOptions struct {
 	// Default: none: the operator acts with its own identity
 	DefaultServiceAccount *string
 	// AdoptionPolicy decides about a dependent object that exists already and has no owner or another one.
-	// PolicyConfiguration and the annotation adoption-policy take precedence.
 	//
 	// Default: AdoptionPolicyIfUnowned
 	AdoptionPolicy *reconciler.AdoptionPolicy
-	// UpdatePolicy is how dependent objects are written. PolicyConfiguration and the annotation update-policy take
-	// precedence.
+	// UpdatePolicy is how dependent objects are written.
 	//
 	// Default: UpdatePolicyReplace
 	UpdatePolicy *reconciler.UpdatePolicy
 	// DeletePolicy is whether dependent objects are deleted or orphaned when they are no longer desired.
-	// PolicyConfiguration and the annotation delete-policy take precedence.
 	//
 	// Default: DeletePolicyDelete
 	DeletePolicy *reconciler.DeletePolicy
-	// DriftPolicy is what happens when another client changes or deletes a dependent object. DriftConfiguration
-	// and the annotation drift-policy of the component and of the object take precedence.
+	// DriftPolicy is what happens when another client changes or deletes a dependent object.
 	//
 	// Default: DriftPolicyRepair
 	DriftPolicy *v1alpha1.DriftPolicy
-	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no manifest
-	// defines it. PolicyConfiguration takes precedence.
+	// MissingNamespacesPolicy is whether a namespace is created if dependent objects need it and no manifest defines
+	// it.
 	//
 	// Default: MissingNamespacesPolicyCreate; with the option Namespaced MissingNamespacesPolicyDoNotCreate
 	MissingNamespacesPolicy *reconciler.MissingNamespacesPolicy
-	// ManagementPolicy limits the changes to the dependents of a component. The annotation management-policy takes
-	// precedence.
+	// ManagementPolicy limits the changes to the dependents of a component.
 	//
 	// Default: v1alpha1.ManagementPolicyManage
 	ManagementPolicy *v1alpha1.ManagementPolicy
@@ -89,15 +83,15 @@ type ReconcilerOptions struct {
 	//
 	// Default: those of ObjectOptions
 	Objects ObjectOptions
-	// Revisions are about revisions: when one is ready, how it starts, and the way back.
+	// Revisions are about revisions.
 	//
 	// Default: those of RevisionOptions
 	Revisions RevisionOptions
-	// Users are about what users may do who write components or namespaces.
+	// Users are about the rights of users.
 	//
 	// Default: those of UserOptions
 	Users UserOptions
-	// Controller are about the controller: its client, its queue, its leader election and its traces.
+	// Controller are about the controller.
 	//
 	// Default: those of ControllerOptions
 	Controller ControllerOptions
@@ -160,8 +154,8 @@ type RevisionOptions struct {
 	// Default: 10
 	// Unit: seconds
 	MinReadySeconds *int
-	// Rollout limits how many components are updated at the same time when the operator comes with another chart
-	// or generator. It needs a RevisionHistoryLimit of at least 1 and a generator with a digest, see BuildDigest.
+	// Rollout limits how many components another chart or generator updates at the same time. It needs a
+	// RevisionHistoryLimit of at least 1 and a generator with a digest, see BuildDigest.
 	//
 	// Default: all components at once
 	Rollout *Rollout
@@ -216,8 +210,7 @@ type UserOptions struct {
 
 // ControllerOptions are about the controller: its client, its queue, its leader election and its traces.
 type ControllerOptions struct {
-	// NewClient makes the client for components and references, which generators and hooks find in
-	// manifests.Context. It must read from the server.
+	// NewClient makes the client for components and references. It must read from the server.
 	//
 	// Default: client.New of controller-runtime
 	NewClient client.NewClientFunc
@@ -236,8 +229,8 @@ type ControllerOptions struct {
 	//
 	// Default: 200 milliseconds, doubling up to two minutes; about 3 seconds at most after progress
 	RateLimiter workqueue.TypedRateLimiter[reconcile.Request]
-	// LabelSelector selects the components of this reconciler. The reconciler does not touch other components, so
-	// several operators can share a type. Select the same in the cache options of the manager.
+	// LabelSelector selects the components of this reconciler. Several operators can share a type. Select the same in
+	// the cache options of the manager.
 	//
 	// Default: all components
 	LabelSelector *metav1.LabelSelector

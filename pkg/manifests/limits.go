@@ -6,7 +6,7 @@ package manifests
 import "github.com/corbel-run/corbel/pkg/manifests/internal/files"
 
 // TemplateLimits keep one rendering of templates from taking all memory or all stack. To exceed a limit is an
-// error. A limit that is not greater than 0 has its default. Other limits are constants.
+// error. A limit that is not greater than 0 has its default.
 type TemplateLimits struct {
 	// Depth limits how deep templates may call each other, with include, template and tpl; at most 1,000.
 	//

@@ -72,7 +72,7 @@ With --exit-code the exit code is 0 if nothing changes, 1 after an error, 2 if o
 	flags.BoolVar(&f.all, "all", false, "plan all components, as an upgrade to this version of the operator would change them")
 	flags.BoolVar(&f.delete, "delete", false, "plan the deletion of the component")
 	flags.BoolVar(&f.exitCode, "exit-code", false, "let the exit code say what the plan has")
-	flags.StringVarP(&f.output, "output", "o", "text", "the format: text, json or yaml")
+	flags.StringVarP(&f.output, "output", "o", "text", "text, json or yaml")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the kubeconfig; by default that of kubectl")
 	flags.StringVar(&f.context, "context", "", "the context of the kubeconfig")
 	flags.StringVar(&f.operators, "operator-namespace", "", "the namespace of the operator; by default what the status of a component says")

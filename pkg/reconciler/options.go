@@ -26,7 +26,7 @@ import (
 	"github.com/corbel-run/corbel/pkg/types"
 )
 
-// ReconcilerOptions tune a Reconciler. The zero value is ready to use.
+// ReconcilerOptions tune a Reconciler.
 type ReconcilerOptions struct {
 	// FieldOwner is the field manager of all writes.
 	//
@@ -53,9 +53,8 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. They are applied with the objects
-	// of an owner that contain them, and stay when the owner is deleted. A definition of a higher version is not
-	// replaced.
+	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. They stay when the owner is deleted. A
+	// definition of a higher version is not replaced.
 	//
 	// Default: none
 	SharedTypes []types.SharedType

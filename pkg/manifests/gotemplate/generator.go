@@ -146,7 +146,7 @@ func (g *generator) decode(name, text string) ([]*unstructured.Unstructured, err
 	return objects, err
 }
 
-// Options are the options of New; the zero value is a good choice.
+// Options are the options of New.
 type Options struct {
 	// LeftDelimiter begins an action.
 	//

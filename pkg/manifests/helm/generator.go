@@ -186,7 +186,7 @@ const (
 	CRDsNever CRDPolicy = "never"
 )
 
-// Options are the options of New; the zero value is a good choice.
+// Options are the options of New.
 type Options struct {
 	// DisableLookup makes the function lookup find nothing, as it does in helm template.
 	//
@@ -202,8 +202,8 @@ type Options struct {
 	//
 	// Default: Helm
 	ReleaseService string
-	// KeepIntegers passes whole numbers to the templates as they are, as the Helm operator of operator-sdk does.
-	// Helm makes floating-point numbers of them, and prints 1e+06 for 1000000.
+	// KeepIntegers passes whole numbers to the templates as they are, as the Helm operator of operator-sdk does. Helm
+	// prints 1e+06 for 1000000.
 	//
 	// Default: false
 	KeepIntegers bool

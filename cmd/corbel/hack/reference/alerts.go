@@ -29,7 +29,7 @@ var operatorAlerts = []alert{
 		"Find the random value or the time in the chart or the generator, and report it as [a generated value](../howto-helm.md#values-that-are-generated-once)."},
 	{"RequestsFail", "More than a tenth of the requests to API servers, including target clusters, fail.",
 		"kubectl get --raw '/readyz?verbose'\nkubectl get apiservices",
-		"Look at the API server, at etcd, and at webhooks. The operator tries again by itself."},
+		"Look at the API server, at etcd, and at webhooks."},
 	{"ReconcilesSlow", "Every tenth reconcile takes more than a minute.",
 		"kubectl -n <namespace> top pods",
 		"The panel \"Time by part of the reconcile\" shows the slow part: execute and read are requests, render is the generator, hooks are those of the operator. Raise MaxConcurrentReconciles if components wait for each other."},

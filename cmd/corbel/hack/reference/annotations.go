@@ -104,8 +104,17 @@ func (p *page) annotation(c *constantOf) {
 			p.line("- %s: %s", key, value)
 		}
 	}
-	p.line("- %s: `%s`", keyExample, c.comment.values[keyExample])
+	if !c.comment.formatHasExample() {
+		p.line("- %s: `%s`", keyExample, c.comment.values[keyExample])
+	}
 	if also := c.comment.value(keyAlso); also != "" {
 		p.line("- %s: %s", keyAlso, also)
 	}
+}
+
+// formatHasExample reports whether the format lists the value of the example, which then says nothing new.
+func (c comment) formatHasExample() bool {
+	_, value, _ := strings.Cut(c.values[keyExample], ": ")
+	listed := strings.FieldsFunc(c.values[keyFormat], func(r rune) bool { return strings.ContainsRune(" ,;", r) })
+	return slices.Contains(listed, value)
 }

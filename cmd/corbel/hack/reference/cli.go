@@ -86,7 +86,7 @@ func (r *reference) command(p *page, cluster *pflag.FlagSet, c *cobra.Command) {
 	if usage := c.UseLine(); c.Runnable() && usage != name {
 		p.line("\nUsage: `%s`", usage)
 	}
-	if strings.Contains(c.Example, "\n") { // a single one repeats the usage
+	if strings.Contains(c.Example, "\n") && !c.HasAvailableSubCommands() { // a single one repeats the usage
 		p.line("\n```sh\n%s\n```", unindented(c.Example))
 	}
 	r.flags(p, cluster, c)
@@ -114,8 +114,16 @@ func (r *reference) flags(p *page, cluster *pflag.FlagSet, c *cobra.Command) {
 		return
 	}
 	p.line("")
+	var logs []string
 	for _, f := range flags {
+		if strings.HasPrefix(f.Name, "zap-") {
+			logs = append(logs, code(flagName(f)))
+			continue
+		}
 		r.flag(p, c.CommandPath(), f)
+	}
+	if len(logs) > 0 {
+		p.line("- %s: the flags of controller-runtime for the log, which `--help` explains", strings.Join(logs, ", "))
 	}
 }
 

@@ -130,9 +130,9 @@ func (c comment) otherwise() string {
 	}
 }
 
-// unit returns the sentence about the unit, unless the default has it.
+// unit returns the sentence about the unit, unless the default has it, as "32 MiB" has.
 func (c comment) unit() string {
-	if unit := c.value(keyUnit); unit != "" && !plainNumber.MatchString(c.value(keyDefault)) {
+	if unit := c.value(keyUnit); unit != "" && !plainNumber.MatchString(c.value(keyDefault)) && !strings.HasSuffix(c.value(keyDefault), "iB") {
 		return "Unit: " + unit
 	}
 	return ""

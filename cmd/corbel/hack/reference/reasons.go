@@ -89,7 +89,7 @@ func (r *reference) reasonsPage() (*page, error) {
 	for _, c := range r.reasons() {
 		p.line("\n### %s\n\n%s\n", c.text(), escape(c.comment.sentences(c.name)))
 		for _, line := range c.facts() {
-			p.line("- %s", escape(line))
+			p.line("- %s", escape(strings.Replace(line, keyWhatToDo, "Action", 1)))
 		}
 	}
 	return p, nil

@@ -36,7 +36,7 @@ func (f *frame) adoptRestoredCommand() *cobra.Command {
 	var dryRun bool
 	command := &cobra.Command{
 		Use: "restored " + componentUse, Short: "Take over the objects of a component that was restored into another namespace", Long: adoptRestoredHelp,
-		Example: "  corbel adopt restored shop/corner -n branch --dry-run\n  corbel adopt restored shop/corner -n branch",
+		Example: "  corbel adopt restored shop/corner -n branch",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
 			found, err := f.component(c.Context(), arguments)

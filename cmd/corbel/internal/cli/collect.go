@@ -36,8 +36,8 @@ import (
 )
 
 const collectHelp = `Write an archive for a support case: components, inventories, dependents, pods, events, causes, and the plans of the last ten minutes;
-Leases, logs and metrics of the operators; and versions. Without a name, the archive has all components of the namespace, or with -A
-of all namespaces. The command only reads from the cluster.
+Leases, logs and metrics of the operators; and versions. Without a name, the archive has all components of the
+namespace. The command only reads from the cluster.
 
 The archive has no values of Secrets. It has *** in place of texts that repeat a value of a Secret in the same namespaces, or that look
 like credentials. The file LEFT-OUT.txt in the archive lists everything that is missing, and why. Read the archive before you send it.`

@@ -46,9 +46,9 @@ func (f *frame) diffCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "diff [" + componentUse + "]", Short: "Show what other clients changed of the dependents of components",
 		Long: "Show which dependents of a component are missing, and which fields other clients set, with field manager and time. A field that another client removed " +
-			"leaves no trace. Changes of Kubernetes' own controllers, of the status and of the scale do not count. Without a name, compare all components of the namespace, " +
-			"or with -A of all namespaces. With --revision the running operator compares two revisions. The exit code is 1 if there are differences, and 2 if an object could not be read.",
-		Example:           "  corbel diff shop/corner\n  corbel diff -A\n  corbel diff shop/corner --revision 3..5",
+			"leaves no trace. Changes of Kubernetes' own controllers, of the status and of the scale do not count. Without a name, compare all components of the namespace. " +
+			"With --revision the running operator compares two revisions. The exit code is 1 if there are differences, and 2 if an object could not be read.",
+		Example:           "  corbel diff shop/corner\n  corbel diff shop/corner --revision 3..5",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

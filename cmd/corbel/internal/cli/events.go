@@ -37,8 +37,8 @@ func (f *frame) eventsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "events [" + componentUse + "]", Short: "List the events about components, their dependents and their pods",
 		Long: "List the events about a component, its dependents and their pods, the latest last. " +
-			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
-		Example:           "  corbel events shop/corner\n  corbel events -A",
+			"Without a name, list those of all components of the namespace.",
+		Example:           "  corbel events shop/corner",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -35,7 +35,7 @@ func (f *frame) explainCommand() *cobra.Command {
 		Use: "explain [REASON]", Short: "Explain a reason of a condition or an event, and say what to do",
 		Long: "Explain a reason of a condition or an event: its meaning, the conditions and the type of event that have it, and what to do. " +
 			"Without a name, list all reasons. The command needs no cluster.",
-		Example:   "  corbel explain DeletionBlocked\n  corbel explain",
+		Example:   "  corbel explain DeletionBlocked",
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: names,
 		RunE: func(_ *cobra.Command, arguments []string) error {

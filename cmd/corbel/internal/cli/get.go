@@ -86,7 +86,7 @@ func (f *frame) getCommand() *cobra.Command {
 		Short: "List components of all operators that are built with Corbel",
 		Long: "List components of all operators that are built with Corbel, by the category \"corbel\", or of one kind. " +
 			"Name a kind by its plural, singular or short name, with or without the group. A name alone finds its component.",
-		Example:           "  corbel get -A\n  corbel get shops -n market -w\n  corbel get shop/corner -o yaml",
+		Example:           "  corbel get -A\n  corbel get shops -n market -w",
 		ValidArgsFunction: f.completeComponents,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) > 2 {

@@ -36,8 +36,8 @@ func (f *frame) historyCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "history [" + componentUse + "]", Short: "List the revisions of components",
 		Long: "List the revisions in the status of a component, the latest last, with their results and authors. " +
-			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
-		Example:           "  corbel history shop/corner\n  corbel history -A",
+			"Without a name, list those of all components of the namespace.",
+		Example:           "  corbel history shop/corner",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

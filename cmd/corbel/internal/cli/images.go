@@ -40,8 +40,8 @@ func (f *frame) imagesCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "images [" + componentUse + "]", Short: "List the images that the dependents of components use",
 		Long: "List the images of the pods and pod templates among the dependents of a component, as they are in the cluster. " +
-			"Without a name, list those of all components of the namespace, or with -A of all namespaces.",
-		Example:           "  corbel images shop/corner\n  corbel images -A\n  corbel images shop/corner -o name",
+			"Without a name, list those of all components of the namespace.",
+		Example:           "  corbel images shop/corner\n  corbel images shop/corner -o name",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

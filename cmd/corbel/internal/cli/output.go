@@ -34,7 +34,7 @@ type output struct {
 // addOutputFlag adds the flag. JSON and YAML are always allowed.
 func addOutputFlag(command *cobra.Command, further ...string) *output {
 	o := &output{allowed: append([]string{"json", "yaml"}, further...)}
-	command.Flags().StringVarP(&o.format, "output", "o", "", "the format: "+strings.Join(o.allowed, ", ")+"; by default text")
+	command.Flags().StringVarP(&o.format, "output", "o", "", strings.Join(o.allowed, ", ")+"; by default text")
 	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.allowed, cobra.ShellCompDirectiveNoFileComp))
 	return o
 }

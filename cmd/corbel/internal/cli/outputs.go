@@ -35,7 +35,7 @@ func (f *frame) outputsCommand() *cobra.Command {
 		Long: "Print the values that a component publishes, such as the host of its Service. Of secret outputs only the names are printed; with --show-secrets their " +
 			"values are read from the Secret with the name of the component and the suffix -outputs.\n\n" +
 			"With -o env each output is a line NAME='VALUE' for a shell. The name is in capitals, with _ for characters other than letters and digits.",
-		Example: "  corbel outputs shop/corner\n  corbel outputs shop/corner -o json\n  corbel outputs shop/corner -o env --show-secrets",
+		Example: "  corbel outputs shop/corner\n  corbel outputs shop/corner -o env --show-secrets",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error {
 			return f.outputs(c.Context(), arguments, o, showSecrets)

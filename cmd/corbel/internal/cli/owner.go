@@ -38,7 +38,7 @@ func (f *frame) ownerCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "owner " + componentUse, Short: "Show which component an object belongs to",
 		Long: "Show which component an object belongs to, by its labels and annotations. For a Pod or a ReplicaSet, the command follows the owner references. " +
-			"A CustomResourceDefinition may belong to all components of an operator. The exit code is 1 if the object belongs to none.",
+			"The exit code is 1 if the object belongs to none.",
 		Example: "  corbel owner deployment/corner-web\n  corbel owner pod corner-web-5d4f8-x2x",
 		Args:    componentArguments,
 		RunE: func(c *cobra.Command, arguments []string) error {

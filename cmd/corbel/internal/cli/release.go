@@ -40,7 +40,7 @@ type handback struct {
 	leftOut []string
 }
 
-const releaseHelp = `Make a component a Helm release again, with the same objects, and without a restart. It is the way back of "corbel adopt helm".
+const releaseHelp = `Make a component a Helm release again, with the same objects, and without a restart.
 
 The command suspends the component and asks the running operator for the manifests and values. It records them as a pending revision of
 the release, gives each object the labels and annotations of the release, marks the revision as deployed, and deletes the component

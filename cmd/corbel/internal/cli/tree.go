@@ -71,7 +71,7 @@ func (f *frame) treeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "tree " + componentUse, Short: "Show a component with its dependents in the order in which they are applied",
 		Long:    "Show a component with its dependents, in the order of their application, from its inventory. Requirements of the component come first, and outputs last.",
-		Example: "  corbel tree shop/corner --pods\n  corbel tree shop/corner -w\n  corbel tree shop/corner -o dot",
+		Example: "  corbel tree shop/corner --pods\n  corbel tree shop/corner -w",
 		Args:    componentArguments, ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, arguments []string) error { return t.run(c.Context(), arguments) },
 	}

@@ -41,8 +41,7 @@ const uiHelp = `Serve a page on this machine that shows components and follows t
 an edit, events and the history.
 
 The server uses your kubeconfig and your rights, and listens on the loopback interface only. The printed address has a token. Values
-of Secrets do not leave the server. The page only reads, and asks operators for plans and differences of revisions; with --write it also
-reconciles, suspends, resumes and rolls back. Ctrl-C ends the server.`
+of Secrets do not leave the server. The page only reads, unless --write is set. Ctrl-C ends the server.`
 
 func (f *frame) uiCommand() *cobra.Command {
 	u := &uiFlags{frame: f}

@@ -54,11 +54,10 @@ func (f *frame) whyCommand() *cobra.Command {
 		Use:   "why [" + componentUse + "]",
 		Short: "Say why a component is not Ready, and what to do",
 		Long: "Say why a component is not Ready: the object that is the cause, the field, the time, the objects that wait for it, and the next command. " +
-			"Without a name, explain the components of the namespace, or with -A of all namespaces, that are not Ready: errors first, then the longest waits. " +
-			"Components with the same cause are counted, and at most 10 causes are explained.\n\n" +
+			"Without a name, explain the components that are not Ready: errors first, then the longest waits. At most 10 causes are explained.\n\n" +
 			"The command sends at most 10 requests for a component, without those of discovery, and reads no log.\n\n" +
 			"The exit code is 0 if the component is Ready, 1 if it is not, and 2 after an error.",
-		Example:           "  corbel why -A\n  corbel why -n market\n  corbel why shop/corner -n market\n  corbel why shop/corner -o json",
+		Example:           "  corbel why -A\n  corbel why shop/corner -n market",
 		ValidArgsFunction: f.completeComponents,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -23,7 +23,7 @@ import (
 func controlPlaneCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "controlplane", Short: "Build the control plane for tests, once, and print its folder", Args: cobra.NoArgs,
-		Long: "Build " + strings.Join(programs, ", ") + " (which simulates nodes and pods) once, and print their folder. If the folder KUBEBUILDER_ASSETS has them all, it is printed, and nothing is built.",
+		Long: "Build " + strings.Join(programs, ", ") + " (which simulates nodes and pods) once, and print their folder. If the folder KUBEBUILDER_ASSETS has them all, nothing is built.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			folder, err := controlPlane(c.Context(), c.ErrOrStderr())
 			if err == nil {

@@ -41,7 +41,7 @@ func devCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Run the operator of the project in this folder, apply its samples, and start again after each change of a file",
 		Long: "Run the operator as its service account on a control plane of its own, which \"corbel controlplane\" builds, unless KUBEBUILDER_ASSETS names a folder with all its programs. " +
-			"Objects in samples/prerequisites, such as Secrets that pods of a sample need, are created before the samples; one that exists stays as it is.\n\n" +
+			"Objects in samples/prerequisites are created before the samples; one that exists stays as it is.\n\n" +
 			"Ctrl-C ends the operator and the control plane, with all that is in it; bin/operator and bin/operator.log stay. With --kubeconfig the cluster keeps the chart of the operator, " +
 			"the samples and their objects: delete the samples before, while the operator runs; --once does so.",
 		Args: cobra.NoArgs,

@@ -34,7 +34,6 @@ type initFlags struct {
 }
 
 const initExample = `  corbel init shop-operator --from-chart ./shop --kind Shop --group shop.example.com
-  corbel init shop-operator --from-chart shop-1.2.0.tgz --kind Shop --group shop.example.com --spec full
   corbel init shop-operator --from-chart oci://registry.example.com/charts/shop:1.2.0 --kind Shop --group shop.example.com
   corbel init shop-operator --from-operator ./shop-helm-operator
   corbel init shop-operator --from-kustomize ./config/default --kind Shop --group shop.example.com
