@@ -112,7 +112,7 @@ const (
 	// Also: the option Rollout
 	AnnotationRollout = "rollout"
 	// AnnotationAdoptHelmRelease names the last, deployed revision of a Helm release that a new component takes
-	// over. The release must have the name and the namespace of the deployment. The component adopts its objects,
+	// over. The release must have the name and the namespace of the deployment. The component
 	// runs no hooks, and keeps live random values and dates. The annotation has no effect once all objects were
 	// ready. The command corbel adopt sets it. The operator needs the option AdoptHelmReleases.
 	//

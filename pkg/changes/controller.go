@@ -125,7 +125,7 @@ func (c *Controller) start(mgr ctrl.Manager, gvk schema.GroupVersionKind, finali
 // the next change or resync. The log of the operator has the error.
 //
 // Event type: Warning
-// What to do: correct the cause, and change the object, for example an annotation.
+// What to do: correct the cause, and change the object.
 const reasonGaveUp = "GaveUp"
 
 // gaveUp sends an event about an action that is not retried. The error is in the log only: an event

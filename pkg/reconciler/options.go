@@ -53,8 +53,9 @@ type ReconcilerOptions struct {
 	//
 	// Default: MissingNamespacesPolicyCreate
 	MissingNamespacesPolicy *v1alpha1.MissingNamespacesPolicy
-	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. They stay when the owner is deleted. A
-	// definition of a higher version is not replaced.
+	// SharedTypes are CustomResourceDefinitions that belong to the Reconciler. They are applied with the objects
+	// of an owner that contain them, and stay when the owner is deleted. A definition of a higher version is not
+	// replaced.
 	//
 	// Default: none
 	SharedTypes []types.SharedType

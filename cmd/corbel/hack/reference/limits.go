@@ -33,7 +33,7 @@ var limitGroups = []limitGroup{
 
 // limits writes the page of the limits.
 func (r *reference) limits() (*page, error) {
-	p := newPage("Limits", "Limits that are constants of the code. What can be changed is in [options.md](options.md) and [spec.md](spec.md); their defaults are there.")
+	p := newPage("Limits", "Limits that are constants of the code. What can be changed is in [options.md](options.md) and [spec.md](spec.md).")
 	all := r.all(func(c *constantOf) bool { return c.comment.values[keyLimit] != "" })
 	for _, g := range limitGroups {
 		p.line("\n## %s", g.title)

@@ -27,7 +27,7 @@ The spec in a file (`+"`-f`"+`) replaces the stored spec. Labels and annotations
 
 ## Ask the operator with kubectl
 
-`+"`corbel plan`"+` sends the question as an annotation and reads the answer from a Secret. You can do both with kubectl:
+`+"`corbel plan`"+` sends the question as an annotation and reads the answer from a Secret. With kubectl:
 
 `+"```sh"+`
 kubectl annotate shop main --overwrite shop.example.com/preview="$(date +%s)-$(head -c 10 /dev/urandom | base32 | tr A-Z a-z)"

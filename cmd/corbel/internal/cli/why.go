@@ -54,7 +54,7 @@ func (f *frame) whyCommand() *cobra.Command {
 		Use:   "why [" + componentUse + "]",
 		Short: "Say why a component is not Ready, and what to do",
 		Long: "Say why a component is not Ready: the object that is the cause, the field, the time, the objects that wait for it, and the next command. " +
-			"Without a name, explain the components that are not Ready: errors first, then the longest waits. At most 10 causes are explained.\n\n" +
+			"Without a name, explain the components of the namespace that are not Ready: errors first, then the longest waits. At most 10 causes are explained.\n\n" +
 			"The command sends at most 10 requests for a component, without those of discovery, and reads no log.\n\n" +
 			"The exit code is 0 if the component is Ready, 1 if it is not, and 2 after an error.",
 		Example:           "  corbel why -A\n  corbel why shop/corner -n market",
