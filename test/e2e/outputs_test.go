@@ -189,10 +189,10 @@ func (f *fixture) checkOutputs(ctx context.Context, name string) error {
 	return nil
 }
 
-// published waits until an output has a value.
+// published waits until an output has a value. It does not read more often, because reads of a large component delay the operator.
 func (f *fixture) published(t testing.TB, bundle *Bundle, i int, value string) {
 	t.Helper()
-	eventuallyEvery(t, time.Millisecond, "the output to be published", func(ctx context.Context) error {
+	eventuallyEvery(t, 30*time.Millisecond, "the output to be published", func(ctx context.Context) error {
 		if err := f.Get(ctx, client.ObjectKeyFromObject(bundle), bundle); err != nil {
 			return err
 		}
