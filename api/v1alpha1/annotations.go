@@ -88,8 +88,8 @@ const (
 	// Default: 0
 	// Example: shop.example.com/delete-order: "-5"
 	AnnotationDeleteOrder = "delete-order"
-	// AnnotationPurgeOrder is the wave at whose end the object is deleted, such as a Job that is done. The object
-	// is not created again while its manifest is unchanged. A Namespace, a CustomResourceDefinition and an
+	// AnnotationPurgeOrder is a wave. The operator deletes the object, such as a completed Job, at the end of the
+	// wave, and does not create it again while its manifest is unchanged. A Namespace, a CustomResourceDefinition and an
 	// APIService cannot be purged.
 	//
 	// On: dependent objects
@@ -149,8 +149,8 @@ const (
 	// Example: shop.example.com/secret-output.password: self.data.password
 	// Also: the option Outputs
 	AnnotationSecretOutput = "secret-output"
-	// AnnotationIgnoreFields names fields that are written only at the creation of the object, and whose changes
-	// are no drift. A number in a pointer is the position in a list of the manifest.
+	// AnnotationIgnoreFields names fields that the operator writes only when it creates the object. A later change
+	// of these fields is no drift. A number in a pointer is the position in a list of the manifest.
 	//
 	// On: dependent objects
 	// Level: daily

@@ -7,7 +7,7 @@ package v1alpha1
 const InventoryFormatChunked = 2
 
 // InventoryChunks is the head of an inventory with too many items for the status. The items are in a set of
-// Secrets, whose content counts only if the head names it.
+// Secrets. The operator ignores a set that the head does not name.
 type InventoryChunks struct {
 	// Generation is the number of the last set of Secrets that was started.
 	Generation int64 `json:"generation"`

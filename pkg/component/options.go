@@ -113,8 +113,8 @@ type ObjectOptions struct {
 	//
 	// Default: none
 	Outputs []Output
-	// IgnoreFields are rules for fields that are written only at the creation of an object, and whose changes are
-	// no drift. All matching rules and the annotation ignore-fields count.
+	// IgnoreFields are rules for fields that the operator writes only when it creates an object. A later change of
+	// these fields is no drift. All matching rules and the annotation ignore-fields count.
 	//
 	// Default: none
 	IgnoreFields []reconciler.IgnoreFields

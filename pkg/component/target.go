@@ -32,7 +32,7 @@ import (
 const (
 	// Limit: the delay of a component while the slots of its target cluster are taken (option TargetConcurrency).
 	busyDelay = 10 * time.Second
-	// Limit: the delay of a component whose target cluster does not answer.
+	// Limit: the delay of a component while its target cluster does not answer.
 	unreachableDelay = 30 * time.Second
 )
 

@@ -52,7 +52,8 @@ type learned struct {
 // output is an output of the option Outputs: the value of an object with a name of this pattern.
 type output struct{ Name, Group, Kind, Object, Expression string }
 
-// usualOutputs are the outputs of objects whose field of the spec is set, to the value if there is one.
+// usualOutputs lists the outputs that a project offers, each with a field of the spec that the object must have. If a value is given,
+// the field must have this value.
 var usualOutputs = []struct {
 	output
 	field, value string

@@ -89,7 +89,7 @@ func (p *Publisher) Publish(ctx context.Context, obj identity.Component, found [
 	if sum != status.OutputsDigest {
 		written, err := p.write(ctx, obj, secret)
 		if err != nil {
-			return fmt.Errorf("write the secret outputs: %w", err)
+			return fmt.Errorf("write Secret %s with the secret outputs: %w", keyOf(obj), err)
 		}
 		p.Watch(client.ObjectKeyFromObject(obj), referenceTo(written))
 	}

@@ -226,7 +226,7 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	if apierrors.IsNotFound(read.err) {
 		return "it does not exist", nil
 	} else if read.err != nil {
-		return "", fmt.Errorf("read it: %w", named(read.err, *of))
+		return "", fmt.Errorf("read it: %w", withMissingRule(read.err, *of))
 	}
 	now := requirement.Status(&read.object, r.Condition)
 	if now.Readiness != status.Ready && mustBeReady {
@@ -250,8 +250,8 @@ func (l *loader) loadInputs(ctx context.Context, source *Source, of *object, mus
 	return "", nil
 }
 
-// named adds the rule that the operator lacks to an error about a read that is forbidden.
-func named(err error, o object) error {
+// withMissingRule adds the rule that the operator lacks to the error of a read that the server forbids.
+func withMissingRule(err error, o object) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -273,7 +273,7 @@ func (l *loader) output(ctx context.Context, of *unstructured.Unstructured, name
 	secret := object{kind: Secret, namespace: of.GetNamespace(), name: vocabulary.OutputsSecret(of.GetName())}
 	read := l.read(ctx, secret)
 	if client.IgnoreNotFound(read.err) != nil {
-		return nil, false, fmt.Errorf("read Secret %s/%s: %w", secret.namespace, secret.name, named(read.err, secret))
+		return nil, false, fmt.Errorf("read Secret %s/%s: %w", secret.namespace, secret.name, withMissingRule(read.err, secret))
 	}
 	owned := slices.ContainsFunc(read.owners, func(owner metav1.OwnerReference) bool { return owner.UID == of.GetUID() })
 	value, is = read.content[name]
