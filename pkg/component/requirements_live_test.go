@@ -96,10 +96,10 @@ func TestRequiredComponentPublishesWhatAnotherOneGets(t *testing.T) {
 	}
 	b.check(b.client.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"values":{"host":"two"}}}`))))
 	b.comesToHold("at", "two")
-	b.comesToBeReady()
-	if revision := b.get().Status.Revision; revision != 2 {
-		t.Errorf("revision %d", revision)
-	}
+	b.comesTo(func() (string, bool) { // the status of revision 1 is Ready until the next one is written
+		status := b.get().Status
+		return fmt.Sprintf("revision %d", status.Revision), status.Revision == 2 && status.IsReady()
+	})
 }
 
 // databases are objects of another operator, with a status that a test writes. Each test has a group of its own.
